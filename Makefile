@@ -1,0 +1,52 @@
+# make run   - sets up and opens the app (MODEL=demo needs no key)
+# make test  - sets up and passes the tests
+# Set-up speaks on stderr only, so that a one-shot's stdout is the answer and nothing else.
+SHELL := /bin/sh
+VENV ?= .venv
+BIN := $(VENV)/bin
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+  "$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+MODEL ?=
+ARGS ?=
+
+.PHONY: run test check lint types contracts bench pictures clean
+run: $(VENV)/.installed
+	@$(BIN)/hermes $(if $(MODEL),--model $(MODEL)) $(ARGS)
+
+test: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest $(ARGS)
+
+check: lint types contracts test
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.installed-dev
+	$(BIN)/mypy
+
+contracts: $(VENV)/.installed-dev
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.installed-dev
+	$(BIN)/python -m bench $(ARGS)
+
+$(VENV)/bin/python:
+	@test -n "$(PYTHON)" || { echo "hermes needs Python 3.11 or newer; none was found on PATH" >&2; exit 2; }
+	@if command -v uv >/dev/null 2>&1; then uv venv -q --python "$(PYTHON)" $(VENV) 1>&2; \
+	else $(PYTHON) -m venv $(VENV) 1>&2; fi
+
+$(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
+	@echo "setting up in $(VENV) (once)" >&2
+	@if command -v uv >/dev/null 2>&1; then uv pip install -q --python $(BIN)/python -c constraints.txt -e . 1>&2; \
+	else $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e . 1>&2; fi
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/bin/python pyproject.toml constraints.txt
+	@echo "setting up for tests in $(VENV) (once)" >&2
+	@if command -v uv >/dev/null 2>&1; then uv pip install -q --python $(BIN)/python -c constraints.txt -e '.[dev]' 1>&2; \
+	else $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]' 1>&2; fi
+	@touch $(VENV)/.installed $@
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,272 @@
+"""The engine's whole contract on one page: what its parts ask of each other. No part is implemented here.
+
+`Client` asks a model, `Toolbox` runs calls, `Sandbox` runs commands, `Store` keeps sessions, `AgentFactory`
+builds a working agent; `Sink` (in `events`) hears it all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from hermes_engine.events import Emitter, RunStatus, Sink
+from hermes_engine.messages import NO_USAGE, Message, Reply, ToolCall, ToolResult, Usage
+
+ToolSchema = Mapping[str, Any]
+"""One OpenAI tool definition: {"type": "function", "function": {"name", "description", "parameters"}}."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One request to a model.
+
+    Attributes:
+        model: name as the endpoint wants it.
+        messages: the whole conversation, system message first where there is one.
+        tools: definitions on offer; empty = the `tools` field is absent.
+        sampling: max_tokens, temperature, top_p, seed, stop, …: sent as they are.
+        extra_body: further body fields of this endpoint.
+        reasoning_effort: none | minimal | low | medium | high | xhigh, or None to leave it out.
+    """
+
+    model: str
+    messages: Sequence[Message]
+    tools: Sequence[ToolSchema] = ()
+    sampling: Mapping[str, Any] = field(default_factory=dict)
+    extra_body: Mapping[str, Any] = field(default_factory=dict)
+    reasoning_effort: str | None = None
+
+
+class DeltaSink(Protocol):
+    """Hears the pieces of a reply while it streams."""
+
+    def __call__(self, *, text: str = "", reasoning: str = "") -> None:
+        """Exactly one of the two is not empty."""
+
+
+class Client(Protocol):
+    """A model behind an endpoint. One try a call: retrying is `agent.ask`'s alone."""
+
+    async def complete(self, request: ModelRequest, on_delta: DeltaSink | None = None) -> Reply:
+        """Streams one reply to its end. Raises a ProviderError; cancellation closes the connection."""
+        ...
+
+    async def context_window(self, model: str) -> int | None:
+        """Tokens that fit, where the endpoint tells; None when unknown. Never raises, asks at most once."""
+        ...
+
+    async def close(self) -> None:
+        """Closes connections."""
+        ...
+
+
+class Toolbox(Protocol):
+    """The tools one agent has, bound to its workspace, permissions and processes."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Names on offer, in the order of the schemas."""
+        ...
+
+    def schemas(self) -> Sequence[ToolSchema]:
+        """What goes into the request; the same objects each time."""
+        ...
+
+    async def call(self, call: ToolCall, emit: Emitter) -> ToolResult:
+        """Checks, asks for approval, runs, cuts and redacts. Emits ToolStarted/ToolProgress/ToolFinished.
+
+        Never raises but for CancelledError: an unknown name, bad arguments and faults become results.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Ends what the agent's tools still run (background processes)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CommandResult:
+    """How a shell command ended.
+
+    Attributes:
+        exit_code: 0-255, or −N for signal N; None while it still runs (background).
+        output: decoded, cleaned, bounded to head and tail.
+        full_output: file with everything, when `output` was cut.
+        timed_out: the time limit ended it.
+        seconds: wall time.
+        cwd: the working directory afterwards.
+    """
+
+    exit_code: int | None
+    output: str
+    full_output: Path | None = None
+    timed_out: bool = False
+    seconds: float = 0.0
+    cwd: Path | None = None
+
+
+class Sandbox(Protocol):
+    """Where an agent's commands run."""
+
+    async def run(
+        self,
+        command: str,
+        *,
+        cwd: Path,
+        timeout: float | None,
+        env: Mapping[str, str],
+        on_output: Callable[[str], None] | None = None,
+    ) -> CommandResult:
+        """Runs a command to its end; on cancellation or timeout ends its whole process tree first."""
+        ...
+
+    async def close(self) -> None:
+        """Ends every process it started."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What ends a turn. None = no limit.
+
+    Attributes:
+        max_turns: requests to the model in one turn.
+        timeout_seconds: wall time of one turn.
+        max_cost_usd: money of one turn.
+    """
+
+    max_turns: int | None = 90
+    timeout_seconds: float | None = None
+    max_cost_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSpec:
+    """What makes an agent, as plain data: it crosses threads, processes and nodes.
+
+    Attributes:
+        name: short, for people; unique among its siblings.
+        kind: chat | child | background | worker | row.
+        model: as typed; the assembly translates it for the endpoint.
+        profile: whose instructions and settings it has.
+        toolsets: names of sets on offer; () = no tools.
+        cwd: folder it works in.
+        mode: ask | edits | plan | auto | yolo.
+        limits: of one turn.
+        sampling, extra_body, reasoning_effort: see ModelRequest.
+        system_prompt: replaces the built one when not None ("" = no system message at all).
+        env: extra environment of its commands (a row's HOME, …).
+    """
+
+    name: str
+    kind: str = "chat"
+    model: str = ""
+    profile: str = "default"
+    toolsets: tuple[str, ...] = ()
+    cwd: Path = Path()
+    mode: str = "ask"
+    limits: Limits = field(default_factory=Limits)
+    sampling: Mapping[str, Any] = field(default_factory=dict)
+    extra_body: Mapping[str, Any] = field(default_factory=dict)
+    reasoning_effort: str | None = None
+    system_prompt: str | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnResult:
+    """How a turn ended.
+
+    Attributes:
+        status: ok | error | timeout | cancelled | max_turns.
+        answer: final text, or the partial one.
+        error: one line, "" when ok.
+        stop_reason: done | max_turns | length | budget | timeout | cancelled | error.
+        turns: model requests that gave a reply.
+        api_calls: requests sent, retries included.
+        retries: how many of them were repeats.
+        tool_calls: calls that got a result.
+        error_kind: `ProviderError.kind` or the like, "" when ok; `exception` is the error itself.
+    """
+
+    status: RunStatus
+    answer: str = ""
+    error: str = ""
+    stop_reason: str = "done"
+    turns: int = 0
+    api_calls: int = 0
+    retries: int = 0
+    tool_calls: int = 0
+    usage: Usage = NO_USAGE
+    error_kind: str = ""
+    exception: Exception | None = None
+
+
+class RunningAgent(Protocol):
+    """An agent that can take turns; built by an `AgentFactory`."""
+
+    spec: AgentSpec
+    messages: list[Message]
+    toolbox: Toolbox
+
+    async def run(self, prompt: str, emit: Emitter) -> TurnResult:
+        """One turn: until the model answers without calls or a limit ends it.
+
+        Never raises but for CancelledError, and then leaves `messages` valid.
+        """
+        ...
+
+    def steer(self, text: str) -> None:
+        """Adds a user message before the next request of the running turn."""
+        ...
+
+    async def close(self) -> None:
+        """Ends its processes; the client is shared and stays."""
+        ...
+
+
+class AgentFactory(Protocol):
+    """Makes working agents from specs; filled by the assembly."""
+
+    def __call__(self, spec: AgentSpec, *, history: Sequence[Message] = ()) -> Awaitable[RunningAgent]:
+        """Raises ConfigError or UsageError when the spec cannot be met."""
+        ...
+
+
+class Store(Protocol):
+    """Keeps sessions. Every method returns after the change is on disk; blocking, called from a named pool."""
+
+    def create_session(self, *, cwd: Path, model: str, profile: str, kind: str = "chat", parent: str = "") -> str:
+        """A new session's id."""
+        ...
+
+    def append(self, session: str, messages: Sequence[Message]) -> None:
+        """Adds messages at the end."""
+        ...
+
+    def replace(self, session: str, messages: Sequence[Message]) -> None:
+        """Makes the live conversation these messages (compaction); the old ones stay in the archive."""
+        ...
+
+    def load(self, session: str) -> list[Message]:
+        """The conversation, made valid. Raises StateError for an unknown id."""
+        ...
+
+
+def tee(*sinks: Sink | None) -> Sink:
+    """One sink that hands each event to several; what one raises does not keep it from the others."""
+    present = [sink for sink in sinks if sink is not None]
+
+    def send(event: Any) -> None:
+        fault: Exception | None = None
+        for sink in present:
+            try:
+                sink(event)
+            except Exception as error:
+                fault = error
+        if fault is not None:
+            raise fault
+
+    return send

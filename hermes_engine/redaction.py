@@ -1,0 +1,1 @@
+"""Keeps secrets out of everything written. Replaced by its owner."""

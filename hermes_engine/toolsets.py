@@ -1,0 +1,66 @@
+"""Which toolsets exist and which tools each names (contract, section 3). Pure data: settings check names
+against it without loading a tool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hermes_engine.errors import UnknownName
+
+TOOLSETS: dict[str, tuple[str, ...]] = {
+    "terminal": ("terminal", "process"),
+    "file": ("read_file", "write_file", "patch", "search_files"),
+    "web": ("web_fetch", "web_search"),
+    "todo": ("todo",),
+    "clarify": ("clarify",),
+    "session_search": ("session_search",),
+    "delegation": ("spawn_agent", "spawn_parallel"),
+    "kanban": (
+        "kanban_create",
+        "kanban_list",
+        "kanban_show",
+        "kanban_claim",
+        "kanban_complete",
+        "kanban_block",
+        "kanban_unblock",
+        "kanban_comment",
+        "kanban_link",
+        "kanban_heartbeat",
+        "kanban_request_review",
+        "kanban_profiles",
+    ),
+}
+"""Toolset name → tool names, in the order in which they stand in a request."""
+
+BY_NAME_ONLY = frozenset({"kanban"})
+"""Sets that `all` and `*` never include: they cost tokens, so a person names them."""
+
+EVERYTHING = ("all", "*")
+
+BUILT: frozenset[str] = frozenset(
+    {"terminal", "process", "read_file", "write_file", "patch", "search_files", "web_fetch", "todo", "clarify"}
+)
+"""Tools that exist in this version; the others of a set are simply not on offer yet."""
+
+
+def expand(names: Iterable[str]) -> tuple[str, ...]:
+    """Checked toolset names, `all` and `*` replaced, each once, in the order of `TOOLSETS`.
+
+    Raises:
+        UnknownName: a name that is neither a toolset nor `all` / `*`.
+    """
+    wanted: set[str] = set()
+    for name in names:
+        if name in EVERYTHING:
+            wanted |= set(TOOLSETS) - BY_NAME_ONLY
+        elif name in TOOLSETS:
+            wanted.add(name)
+        else:
+            raise UnknownName("toolset", name, [*TOOLSETS, *EVERYTHING])
+    return tuple(name for name in TOOLSETS if name in wanted)
+
+
+def tools_of(toolsets: Iterable[str]) -> tuple[str, ...]:
+    """Names of the tools these sets offer in this version, each once."""
+    return tuple(tool for name in expand(toolsets) for tool in TOOLSETS[name] if tool in BUILT)
