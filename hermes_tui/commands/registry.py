@@ -1,0 +1,204 @@
+"""The one registry of slash commands: what they are called, what they say of themselves, what they run.
+
+Completion, `/help`, the palette and both front ends are fed from here. Knows no front end: a command sees
+a `CommandHost` and speaks in `Output` values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Protocol
+
+if TYPE_CHECKING:
+    from hermes_engine.profiles import Resolved
+    from hermes_engine.session import Engine
+
+GROUPS = ("Work", "Chat", "Look", "Set-up", "Reach")
+"""Headings of `/help` and the palette, in order."""
+
+OutputKind = Literal["text", "table", "error", "markdown", "code"]
+HostKind = Literal["app", "repl", "linear"]
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a command says; the front end draws it. Plain text throughout, never mark-up of a screen toolkit.
+
+    Attributes:
+        kind: text | table | error | markdown | code.
+        text: the words; for a table a line under it, or "".
+        title: heading, or "".
+        columns: headings of a table.
+        rows: cells of a table, each row as long as `columns`.
+    """
+
+    kind: OutputKind
+    text: str = ""
+    title: str = ""
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """One proposal: `text` replaces the input from character `start` to its end; `help` stands beside it."""
+
+    text: str
+    help: str = ""
+    start: int = 0
+
+
+class CommandHost(Protocol):
+    """The front end as commands see it. Commands marked `blocking` run off its loop: all methods here may be
+    called from any thread.
+    """
+
+    @property
+    def kind(self) -> HostKind:
+        """Which front end this is."""
+        ...
+
+    @property
+    def session(self) -> str:
+        """Id of the chat the person looks at."""
+        ...
+
+    @property
+    def engine(self) -> Engine:
+        """The running engine."""
+        ...
+
+    @property
+    def resolved(self) -> Resolved:
+        """Settings this program was started with."""
+        ...
+
+    def show(self, output: Output) -> None:
+        """Shows a command's words in the chat; they never go to the model."""
+        ...
+
+    def open_screen(self, name: str, **options: str) -> bool:
+        """Opens a screen or overlay; False when this front end has none of that name (the command then speaks).
+
+        Names asked for: model, mode, theme, keys, sessions, settings, help, agents, clear (empty the view).
+        """
+        ...
+
+    def ask_quit(self) -> None:
+        """Leaves, after the question this front end asks while work runs."""
+        ...
+
+    def copy(self, text: str) -> str:
+        """Puts the text on the clipboard, or where it can be fetched from; returns a line that says where."""
+        ...
+
+    def set_draft(self, text: str) -> None:
+        """Puts text into the prompt, cursor at its end."""
+        ...
+
+    def new_session(self) -> None:
+        """Starts an empty chat; the old one stays saved."""
+        ...
+
+    def run_session(self, *, resume: str) -> None:
+        """Goes on with a saved chat. `resume` is a session's id."""
+        ...
+
+    def in_background(self, work: Callable[[], None]) -> None:
+        """Runs work that reads the disk off the front end's loop, in order."""
+        ...
+
+
+Run = Callable[[CommandHost, str], None]
+Complete = Callable[[CommandHost, str], Iterable[Completion]]
+"""Given the host and the argument text so far; `start` of the results counts within that argument text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One slash command.
+
+    Attributes:
+        name: without the slash.
+        args: how its arguments are written, e.g. "FILE [n]"; "" = none.
+        help: one line.
+        group: one of GROUPS.
+        aliases: other names that match but get no row of their own.
+        while_busy: works at once while a turn runs.
+        blocking: reads the disk, so runs off the front end's loop.
+    """
+
+    name: str
+    args: str
+    help: str
+    group: str
+    aliases: tuple[str, ...]
+    while_busy: bool
+    blocking: bool
+    run: Run
+    complete: Complete | None = None
+
+    @property
+    def usage(self) -> str:
+        """`/name ARGS`."""
+        return f"/{self.name} {self.args}".rstrip()
+
+
+_COMMANDS: dict[str, Command] = {}
+_FAMILIES = ("work", "chat", "look", "setup", "reach")
+
+
+def command(
+    name: str,
+    *,
+    args: str = "",
+    help: str,
+    group: str,
+    aliases: tuple[str, ...] = (),
+    while_busy: bool = False,
+    blocking: bool = False,
+    complete: Complete | None = None,
+) -> Callable[[Run], Run]:
+    """Registers the decorated function as a slash command; see `Command` for the fields."""
+
+    def register(run: Run) -> Run:
+        made = Command(name, args, help, group, aliases, while_busy, blocking, run, complete)
+        for word in (name, *aliases):
+            if word in _COMMANDS:
+                raise ValueError(f"/{word} is registered twice")
+            _COMMANDS[word] = made
+        return run
+
+    return register
+
+
+def commands() -> tuple[Command, ...]:
+    """Every command once, by group, then in the order of registration."""
+    _load()
+    unique = dict.fromkeys(_COMMANDS.values())
+    return tuple(sorted(unique, key=lambda item: GROUPS.index(item.group)))
+
+
+def find(name: str) -> Command | None:
+    """The command of that name or alias."""
+    _load()
+    return _COMMANDS.get(name.lower())
+
+
+def names() -> tuple[str, ...]:
+    """Every name and alias."""
+    _load()
+    return tuple(_COMMANDS)
+
+
+def _load() -> None:
+    for family in _FAMILIES:
+        import_module(f"hermes_tui.commands.{family}")
+
+
+def home_path(text: str) -> Path:
+    """A path as a person types it, `~` expanded."""
+    return Path(text).expanduser()
