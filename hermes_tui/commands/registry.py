@@ -1,154 +1,57 @@
-"""The one registry of slash commands: what they are called, what they say of themselves, what they run.
+"""The one registry of slash commands: completion, `/help`, the palette and both front ends are fed from here.
 
-Completion, `/help`, the palette and both front ends are fed from here. Knows no front end: a command sees
-a `CommandHost` and speaks in `Output` values.
+Knows no front end and no single command: the families beside it register themselves when first asked for.
 """
 
 from __future__ import annotations
 
+import difflib
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import Literal
 
-if TYPE_CHECKING:
-    from hermes_engine.profiles import Resolved
-    from hermes_engine.session import Engine
+from hermes_engine.errors import HermesError
+from hermes_tui.commands.host import Command, CommandHost, Complete, Completion, Output, Run
+from hermes_tui.texts import _
 
 GROUPS = ("Work", "Chat", "Look", "Set-up", "Reach")
 """Headings of `/help` and the palette, in order."""
 
-OutputKind = Literal["text", "table", "error", "markdown", "code"]
-HostKind = Literal["app", "repl", "linear"]
+_FAMILIES = ("work", "chat", "look", "setup", "reach")
+_NAME = re.compile(r"/([A-Za-z][A-Za-z0-9_-]*|\?)(?=\s|$)")
+_commands: dict[str, Command] = {}
+_loaded = False
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
-    """What a command says; the front end draws it. Plain text throughout, never mark-up of a screen toolkit.
+class Invocation:
+    """A known command and the text after its name, stripped."""
 
-    Attributes:
-        kind: text | table | error | markdown | code.
-        text: the words; for a table a line under it, or "".
-        title: heading, or "".
-        columns: headings of a table.
-        rows: cells of a table, each row as long as `columns`.
-    """
-
-    kind: OutputKind
-    text: str = ""
-    title: str = ""
-    columns: tuple[str, ...] = ()
-    rows: tuple[tuple[str, ...], ...] = ()
+    command: Command
+    args: str
 
 
 @dataclass(frozen=True, slots=True)
-class Completion:
-    """One proposal: `text` replaces the input from character `start` to its end; `help` stands beside it."""
+class PlainText:
+    """No command: text for the model, unchanged."""
 
     text: str
-    help: str = ""
-    start: int = 0
-
-
-class CommandHost(Protocol):
-    """The front end as commands see it. Commands marked `blocking` run off its loop: all methods here may be
-    called from any thread.
-    """
-
-    @property
-    def kind(self) -> HostKind:
-        """Which front end this is."""
-        ...
-
-    @property
-    def session(self) -> str:
-        """Id of the chat the person looks at."""
-        ...
-
-    @property
-    def engine(self) -> Engine:
-        """The running engine."""
-        ...
-
-    @property
-    def resolved(self) -> Resolved:
-        """Settings this program was started with."""
-        ...
-
-    def show(self, output: Output) -> None:
-        """Shows a command's words in the chat; they never go to the model."""
-        ...
-
-    def open_screen(self, name: str, **options: str) -> bool:
-        """Opens a screen or overlay; False when this front end has none of that name (the command then speaks).
-
-        Names asked for: model, mode, theme, keys, sessions, settings, help, agents, clear (empty the view).
-        """
-        ...
-
-    def ask_quit(self) -> None:
-        """Leaves, after the question this front end asks while work runs."""
-        ...
-
-    def copy(self, text: str) -> str:
-        """Puts the text on the clipboard, or where it can be fetched from; returns a line that says where."""
-        ...
-
-    def set_draft(self, text: str) -> None:
-        """Puts text into the prompt, cursor at its end."""
-        ...
-
-    def new_session(self) -> None:
-        """Starts an empty chat; the old one stays saved."""
-        ...
-
-    def run_session(self, *, resume: str) -> None:
-        """Goes on with a saved chat. `resume` is a session's id."""
-        ...
-
-    def in_background(self, work: Callable[[], None]) -> None:
-        """Runs work that reads the disk off the front end's loop, in order."""
-        ...
-
-
-Run = Callable[[CommandHost, str], None]
-Complete = Callable[[CommandHost, str], Iterable[Completion]]
-"""Given the host and the argument text so far; `start` of the results counts within that argument text."""
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
-    """One slash command.
-
-    Attributes:
-        name: without the slash.
-        args: how its arguments are written, e.g. "FILE [n]"; "" = none.
-        help: one line.
-        group: one of GROUPS.
-        aliases: other names that match but get no row of their own.
-        while_busy: works at once while a turn runs.
-        blocking: reads the disk, so runs off the front end's loop.
-    """
+class Unknown:
+    """Looks like a command but is none. `nearest` is the closest name, or ""."""
 
     name: str
-    args: str
-    help: str
-    group: str
-    aliases: tuple[str, ...]
-    while_busy: bool
-    blocking: bool
-    run: Run
-    complete: Complete | None = None
-
-    @property
-    def usage(self) -> str:
-        """`/name ARGS`."""
-        return f"/{self.name} {self.args}".rstrip()
+    nearest: str
 
 
-_COMMANDS: dict[str, Command] = {}
-_FAMILIES = ("work", "chat", "look", "setup", "reach")
+Dispatched = Literal["ran", "text", "refused"]
+"""ran: the command ran or runs in the background; text: send it to the model; refused: nothing was done, the
+reason is shown and the text belongs back in the prompt."""
 
 
 def command(
@@ -167,38 +70,130 @@ def command(
     def register(run: Run) -> Run:
         made = Command(name, args, help, group, aliases, while_busy, blocking, run, complete)
         for word in (name, *aliases):
-            if word in _COMMANDS:
+            if word in _commands:
                 raise ValueError(f"/{word} is registered twice")
-            _COMMANDS[word] = made
+            _commands[word] = made
         return run
 
     return register
 
 
 def commands() -> tuple[Command, ...]:
-    """Every command once, by group, then in the order of registration."""
+    """Every command once, by group, within it in the order of registration."""
     _load()
-    unique = dict.fromkeys(_COMMANDS.values())
-    return tuple(sorted(unique, key=lambda item: GROUPS.index(item.group)))
+    return tuple(sorted(dict.fromkeys(_commands.values()), key=lambda item: GROUPS.index(item.group)))
 
 
 def find(name: str) -> Command | None:
-    """The command of that name or alias."""
+    """The command of that name or alias, whatever the case."""
     _load()
-    return _COMMANDS.get(name.lower())
+    return _commands.get(name.lower())
 
 
-def names() -> tuple[str, ...]:
-    """Every name and alias."""
-    _load()
-    return tuple(_COMMANDS)
+def parse(text: str) -> Invocation | PlainText | Unknown:
+    """What a line means. Text that does not begin with `/`, and a path, is text (a leading blank makes any line
+    text).
+    """
+    if not text.startswith("/"):
+        return PlainText(text)
+    match = _NAME.match(text)
+    if match is None:
+        return Unknown("", "") if text.strip() == "/" else PlainText(text)
+    name = match[1]
+    found = find(name)
+    if found is not None:
+        return Invocation(found, text[match.end() :].strip())
+    if Path(f"/{name}").exists():
+        return PlainText(text)
+    near = difflib.get_close_matches(name.lower(), _commands, n=1, cutoff=0.5)
+    return Unknown(name, _commands[near[0]].name if near else "")
+
+
+def complete(text: str, host: CommandHost) -> list[Completion]:
+    """Proposals for a line that begins with `/`: names first, then arguments. May read the disk."""
+    if not text.startswith("/") or "\n" in text:
+        return []
+    head, blank, rest = text.partition(" ")
+    if not blank:
+        return _complete_name(head[1:].lower())
+    found = find(head[1:])
+    if found is None or found.complete is None:
+        return []
+    offset = len(head) + 1
+    try:
+        return [Completion(item.text, item.help, item.start + offset) for item in found.complete(host, rest)]
+    except HermesError:
+        return []
+
+
+def _complete_name(typed: str) -> list[Completion]:
+    """Names that begin with what was typed, then names whose alias does, then names that contain it."""
+    ranked: list[tuple[int, Command]] = []
+    for item in commands():
+        if item.name.startswith(typed):
+            ranked.append((0, item))
+        elif any(alias.startswith(typed) for alias in item.aliases):
+            ranked.append((1, item))
+        elif len(typed) > 1 and typed in item.name:
+            ranked.append((2, item))
+    ranked.sort(key=lambda pair: pair[0])
+    return [Completion(f"/{item.name}", _row(item), 0) for _rank, item in ranked]
+
+
+def _row(item: Command) -> str:
+    return f"{item.args} · {_(item.help)}" if item.args else _(item.help)
+
+
+def dispatch(text: str, host: CommandHost) -> Dispatched:
+    """Runs the command a line names. Never raises a HermesError: it is shown.
+
+    Returns:
+        "text" when the line is for the model (nothing was done), "refused" when the line belongs back in the
+        prompt (unknown command, or one that waits for the turn's end), else "ran".
+    """
+    parsed = parse(text)
+    if isinstance(parsed, PlainText):
+        return "text"
+    if isinstance(parsed, Unknown):
+        host.show(Output("error", _unknown_line(parsed)))
+        return "refused"
+    chosen = parsed.command
+    if not chosen.while_busy and host.engine.busy(host.session):
+        host.show(Output("error", _("/{name} works when this turn has ended; Esc stops it").format(name=chosen.name)))
+        return "refused"
+    if chosen.blocking:
+        host.in_background(lambda: _run(chosen, host, parsed.args))
+    else:
+        _run(chosen, host, parsed.args)
+    return "ran"
+
+
+def _run(chosen: Command, host: CommandHost, args: str) -> None:
+    try:
+        chosen.run(host, args)
+    except HermesError as error:
+        host.show(Output("error", error.line))
+
+
+def _unknown_line(unknown: Unknown) -> str:
+    if not unknown.name:
+        return _("Type a command after the slash; /help lists them.")
+    line = _("No /{name}.").format(name=unknown.name)
+    if unknown.nearest:
+        return f"{line} " + _("Did you mean /{name}?").format(name=unknown.nearest)
+    return f"{line} " + _("/help lists the commands.")
+
+
+def words(typed: str, choices: Iterable[tuple[str, str]]) -> list[Completion]:
+    """Proposals for the last word of an argument text out of (word, help) pairs; used by the families."""
+    start = len(typed) - len(typed.split(" ")[-1])
+    last = typed[start:].lower()
+    return [Completion(word, help, start) for word, help in choices if word.lower().startswith(last)]
 
 
 def _load() -> None:
-    for family in _FAMILIES:
-        import_module(f"hermes_tui.commands.{family}")
-
-
-def home_path(text: str) -> Path:
-    """A path as a person types it, `~` expanded."""
-    return Path(text).expanduser()
+    global _loaded
+    if not _loaded:
+        _loaded = True
+        for family in _FAMILIES:
+            import_module(f"hermes_tui.commands.{family}")
