@@ -1,0 +1,102 @@
+"""The standard streams: what they can show, and writing to them. Every write of this package goes through here.
+
+Knows no events and no commands. Colours only on a terminal, never with NO_COLOR or TERM=dumb.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+from typing import Literal, TextIO
+
+from hermes_tui.cleaning import clean
+
+Style = Literal["", "bold", "dim", "red", "yellow", "green", "cyan"]
+
+_CODES: dict[Style, str] = {"bold": "1", "dim": "2", "red": "31", "yellow": "33", "green": "32", "cyan": "36"}
+
+
+def prepare() -> None:
+    """Lets the streams write any text: what the encoding cannot hold becomes `?`, never an exception."""
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="replace")
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether the stream is open and a terminal."""
+    try:
+        return stream is not None and stream.isatty()
+    except ValueError:
+        return False
+
+
+def dumb() -> bool:
+    """Whether the terminal understands no control codes."""
+    return os.environ.get("TERM", "") in ("dumb", "unknown", "")
+
+
+def colour(stream: TextIO | None) -> bool:
+    """Whether colours may be sent to the stream."""
+    return is_terminal(stream) and not os.environ.get("NO_COLOR") and not dumb()
+
+
+def width() -> int:
+    """Columns of the terminal; `COLUMNS` or 80 where there is none."""
+    return max(20, shutil.get_terminal_size().columns)
+
+
+def fancy(stream: TextIO | None) -> bool:
+    """Whether the stream's encoding holds the symbols we draw with; else ASCII stands in for them."""
+    encoding = getattr(stream, "encoding", None) or "ascii"
+    try:
+        "▸✓✗◆·…".encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+_PLAIN = str.maketrans({"▸": ">", "✓": "+", "✗": "x", "◆": "!", "·": "-", "…": "...", "❯": ">", "—": "-", "→": ">"})
+
+
+def fitted(text: str, stream: TextIO | None) -> str:
+    """The text with our symbols replaced where the stream cannot show them."""
+    return text if fancy(stream) else text.translate(_PLAIN)
+
+
+def styled(text: str, style: Style, stream: TextIO | None) -> str:
+    """The text in a style, where the stream shows any."""
+    if not style or not text or not colour(stream):
+        return text
+    return f"\x1b[{_CODES[style]}m{text}\x1b[0m"
+
+
+def out(text: str = "", *, style: Style = "", end: str = "\n") -> None:
+    """Writes cleaned text to standard output. A reader that went away is a BrokenPipeError, at once."""
+    if sys.stdout is not None:
+        sys.stdout.write(styled(clean(text), style, sys.stdout) + end)
+        sys.stdout.flush()
+
+
+def err(text: str, *, style: Style = "") -> None:
+    """Writes a cleaned line to standard error; a closed standard error is passed over."""
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.write(styled(fitted(clean(text), sys.stderr), style, sys.stderr) + "\n")
+            sys.stderr.flush()
+
+
+def error(text: str) -> None:
+    """Writes `hermes: TEXT` to standard error, on one line."""
+    err("hermes: " + " ".join(text.split()), style="red")
+
+
+def close_quietly() -> None:
+    """After a broken pipe: points standard output to nowhere, so that the interpreter's last flush is silent."""
+    with contextlib.suppress(OSError, ValueError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)
