@@ -1,0 +1,45 @@
+"""Addresses of servers: tidied, checked, and reduced to the origin a key belongs to."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlsplit
+
+from hermes_engine.errors import ConfigError
+
+OPENROUTER_URL = "https://openrouter.ai/api/v1"
+OPENAI_URL = "https://api.openai.com/v1"
+
+Origin = tuple[str, str, int]
+"""Scheme, host and port."""
+
+
+def checked_url(url: str) -> str:
+    """The address tidied: no slash and no `/chat/completions` at its end.
+
+    Raises:
+        ConfigError: not an http or https address with a host.
+    """
+    text = url.strip()
+    try:
+        parts = urlsplit(text)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        usable = False
+    if not usable or re.search(r"\s", text):
+        raise ConfigError(f"{text!r} is not a server's address", hint="it looks like http://127.0.0.1:8000/v1")
+    return text.rstrip("/").removesuffix("/chat/completions").rstrip("/")
+
+
+def origin_of(url: str) -> Origin:
+    """Scheme, host and port of a checked address: what a key belongs to."""
+    parts = urlsplit(url)
+    return parts.scheme, (parts.hostname or "").rstrip("."), parts.port or (443 if parts.scheme == "https" else 80)
+
+
+def password_of(url: str) -> str:
+    """The password written into an address, or ""."""
+    try:
+        return urlsplit(url).password or ""
+    except ValueError:
+        return ""
