@@ -125,6 +125,7 @@ class Reply:
         finish_reason: as the server said, normalised to stop | length | tool_calls | content_filter | "".
         usage: UNKNOWN_USAGE where the server told nothing.
         model: the name the server answered with, or "".
+        notes: warnings for the person ("the server seems to have cut the prompt at 4,096 tokens").
     """
 
     text: str = ""
@@ -133,6 +134,7 @@ class Reply:
     finish_reason: str = ""
     usage: Usage = UNKNOWN_USAGE
     model: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def empty(self) -> bool:

@@ -204,6 +204,18 @@ class TurnResult:
     exception: Exception | None = None
 
 
+class Journal(Protocol):
+    """Keeps a conversation as it grows; each method returns when the change is kept."""
+
+    async def append(self, messages: Sequence[Message]) -> None:
+        """Messages joined at the end."""
+        ...
+
+    async def replace(self, messages: Sequence[Message]) -> None:
+        """The conversation was shortened to these."""
+        ...
+
+
 class RunningAgent(Protocol):
     """An agent that can take turns; built by an `AgentFactory`."""
 
@@ -230,7 +242,9 @@ class RunningAgent(Protocol):
 class AgentFactory(Protocol):
     """Makes working agents from specs; filled by the assembly."""
 
-    def __call__(self, spec: AgentSpec, *, history: Sequence[Message] = ()) -> Awaitable[RunningAgent]:
+    def __call__(
+        self, spec: AgentSpec, *, history: Sequence[Message] = (), journal: Journal | None = None
+    ) -> Awaitable[RunningAgent]:
         """Raises ConfigError or UsageError when the spec cannot be met."""
         ...
 

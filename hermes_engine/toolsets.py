@@ -43,6 +43,10 @@ BUILT: frozenset[str] = frozenset(
 )
 """Tools that exist in this version; the others of a set are simply not on offer yet."""
 
+SIDE_BY_SIDE = frozenset({"read_file", "search_files", "web_fetch", "web_search", "session_search"})
+"""Tools whose calls change nothing, so neighbouring ones of a reply run at the same time. All others run one
+after another in the order asked: `mkdir x` and `touch x/y` may come in one reply."""
+
 
 def expand(names: Iterable[str]) -> tuple[str, ...]:
     """Checked toolset names, `all` and `*` replaced, each once, in the order of `TOOLSETS`.

@@ -1,0 +1,149 @@
+"""The agent's loop: `run` repeats `step`; `step` asks the model and runs its tool calls. Nothing else.
+
+Whatever happens, the conversation stays valid: each call has exactly one result, in order. Knows its client,
+its toolbox and its limits; not where settings come from, who listens, or who started it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+from hermes_engine.agent.ask import Draft, RetryRules, ask
+from hermes_engine.agent.calls import run_calls
+from hermes_engine.agent.context import Context
+from hermes_engine.agent.turn import Turn, tell
+from hermes_engine.clients.assemble import unique_ids
+from hermes_engine.errors import ContextTooLong, HermesError, LimitReached
+from hermes_engine.events import Emitter, Notice, StepStarted, TurnStarted, UsageReported
+from hermes_engine.messages import CANCELLED_RESULT, Message, Reply, ToolCall, ToolResult, closed, tool_message, user
+from hermes_engine.protocols import AgentSpec, Client, Journal, ModelRequest, Toolbox, TurnResult
+
+
+class Agent:
+    """One agent with its conversation; takes one turn at a time."""
+
+    def __init__(
+        self,
+        spec: AgentSpec,
+        client: Client,
+        toolbox: Toolbox,
+        context: Context,
+        *,
+        model: str,
+        messages: Iterable[Message] = (),
+        rules: RetryRules | None = None,
+        journal: Journal | None = None,
+    ) -> None:
+        self.spec, self.client, self.toolbox, self.context, self.model = spec, client, toolbox, context, model
+        self.messages = list(messages)
+        self.rules = rules or RetryRules()
+        self._journal = journal
+        self._steering: deque[str] = deque()
+
+    def steer(self, text: str) -> None:
+        """Adds a user message before the next request of the running turn."""
+        self._steering.append(text)
+
+    def take_steering(self) -> list[str]:
+        """Removes and returns what was not delivered: the turn ended first."""
+        left, self._steering = list(self._steering), deque()
+        return left
+
+    async def run(self, prompt: str, emit: Emitter) -> TurnResult:
+        """One turn; see `RunningAgent.run`."""
+        turn = Turn(self.spec.limits)
+        emit(TurnStarted, prompt=prompt, model=self.model)
+        result = turn.ended("cancelled", "cancelled")
+        try:
+            async with asyncio.timeout(self.spec.limits.timeout_seconds):
+                await self._append(user(prompt))
+                while (ended := await self._step(turn, emit)) is None:
+                    pass
+                result = ended
+        except TimeoutError as error:
+            result = turn.ended("timeout", f"stopped after {self.spec.limits.timeout_seconds:g} s", exception=error)
+        except LimitReached as error:
+            result = turn.ended("max_turns" if error.limit == "turns" else "error", error.line, exception=error)
+        except HermesError as error:
+            result = turn.ended("error", error.line, exception=error)
+        except asyncio.CancelledError:
+            result = turn.ended("cancelled", "cancelled")
+            raise
+        finally:
+            await self._append(*closed(self.messages)[len(self.messages) :])
+            tell(result, emit)
+        return result
+
+    async def _step(self, turn: Turn, emit: Emitter) -> TurnResult | None:
+        turn.check()
+        while self._steering:
+            await self._append(user(self._steering.popleft()))
+        tools = self.toolbox.schemas()
+        turn.usage += self.context.charge()
+        if smaller := await self.context.make_room(self.messages, tools, emit):
+            await self._replace(smaller)
+        try:
+            reply = await self._ask(turn, emit)
+        except ContextTooLong as error:
+            await self._replace(await self.context.after_refusal(self.messages, tools, error, emit))
+            return None
+        if reply.tool_calls:
+            await self._use(reply.tool_calls, turn, emit)
+            return None
+        if reply.finish_reason == "length":
+            raise LimitReached("the answer was cut at the token limit", limit="length", hint="raise max_tokens")
+        return None if self._steering else turn.ended("ok")
+
+    async def _ask(self, turn: Turn, emit: Emitter) -> Reply:
+        spec, tools = self.spec, self.toolbox.schemas()
+        request = ModelRequest(self.model, self.messages, tools, spec.sampling, spec.extra_body, spec.reasoning_effort)
+        draft, step = Draft(), turn.turns + 1
+        reply: Reply | None = None
+        emit(StepStarted, step=step)
+        try:
+            whole = await ask(self.client, request, emit, step, self.rules, draft)
+            taken = {call.id for message in self.messages for call in message.tool_calls}
+            reply = dataclasses.replace(whole, tool_calls=unique_ids(whole.tool_calls, taken))
+        finally:
+            if message := turn.take(step, draft, reply, emit):
+                await self._append(message)
+        for note in reply.notes:
+            emit(Notice, level="warning", text=note)
+        tokens, estimated = self.context.measure(reply, self.messages, tools)
+        window = self.context.window or 0
+        emit(UsageReported, usage=reply.usage, context_tokens=tokens, context_window=window, estimated=estimated)
+        return reply
+
+    async def _use(self, calls: Sequence[ToolCall], turn: Turn, emit: Emitter) -> None:
+        done: dict[str, ToolResult] = {}
+        try:
+            await run_calls(calls, self.toolbox, emit, done)
+        finally:
+            texts = [done[call.id].text if call.id in done else CANCELLED_RESULT for call in calls]
+            turn.tool_calls += len(done)
+            texts[-1] += turn.repetition.note(calls, texts)
+            await self._append(*map(tool_message, calls, texts))
+        turn.check_repetition()
+
+    async def shorten(self, emit: Emitter, hint: str) -> None:
+        """Summarises the older part of the conversation now; `hint` says what to mind."""
+        tools = self.toolbox.schemas()
+        room = max(1000, self.context.size(self.messages, tools) // 4)
+        await self._replace(await self.context.shorten(self.messages, tools, emit, room=room, hint=hint))
+
+    async def _append(self, *messages: Message) -> None:
+        self.messages.extend(messages)
+        if self._journal and messages:
+            await asyncio.shield(self._journal.append(messages))
+
+    async def _replace(self, messages: list[Message]) -> None:
+        self.messages[:] = messages
+        if self._journal:
+            await asyncio.shield(self._journal.replace(messages))
+
+    async def close(self) -> None:
+        """Ends what its tools still run; the client is shared and stays."""
+        await self.toolbox.close()

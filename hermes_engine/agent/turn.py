@@ -1,0 +1,103 @@
+"""What one turn has used up, and how it ended. Knows the limits; not the loop."""
+
+from __future__ import annotations
+
+from hermes_engine.agent.ask import Draft, kept
+from hermes_engine.agent.repetition import Repetition
+from hermes_engine.errors import LimitReached, ProviderError
+from hermes_engine.events import Emitter, ReplyFinished, RunStatus, TurnFinished
+from hermes_engine.messages import NO_USAGE, Message, Reply, Usage, assistant
+from hermes_engine.protocols import Limits, TurnResult
+
+_STOP_REASONS = {"turns": "max_turns", "length": "length", "budget": "budget", "tokens": "budget"}
+
+
+class Turn:
+    """Counters of one turn."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.turns = self.api_calls = self.retries = self.tool_calls = 0
+        self.usage: Usage = NO_USAGE
+        self.answer = ""
+        self.repetition = Repetition()
+
+    def check(self) -> None:
+        """Called before each request; raises LimitReached when no further one is allowed."""
+        limits = self.limits
+        if limits.max_turns is not None and self.turns >= limits.max_turns:
+            raise LimitReached(
+                f"turn limit: {limits.max_turns} requests without a final answer", limit="turns", hint="raise max_turns"
+            )
+        if limits.max_cost_usd is not None and self.usage.cost_usd >= limits.max_cost_usd:
+            raise LimitReached(
+                f"cost cap: ${self.usage.cost_usd:.4f} of ${limits.max_cost_usd:.4f} spent",
+                limit="budget",
+                hint="raise limits.max_cost_usd",
+            )
+
+    def check_repetition(self) -> None:
+        """Raises LimitReached when the model only repeats itself."""
+        if self.repetition.hopeless:
+            raise LimitReached(
+                f"stopped: the model made the same calls {self.repetition.count} times in a row", limit="repetition"
+            )
+
+    def take(self, step: int, draft: Draft, reply: Reply | None, emit: Emitter) -> Message | None:
+        """Takes in one step, whole or cut off, and tells of it; returns the message that keeps it, if any."""
+        self.api_calls += draft.api_calls
+        self.retries += draft.retries
+        if reply is not None:
+            self.turns += 1
+            self.usage = self.usage + reply.usage
+        part = reply or kept(draft)
+        if part is None:
+            emit(ReplyFinished, step=step, partial=True)
+            return None
+        self.answer = part.text or self.answer
+        emit(
+            ReplyFinished,
+            step=step,
+            text=part.text,
+            reasoning=part.reasoning,
+            calls=len(part.tool_calls),
+            finish_reason=part.finish_reason,
+            partial=reply is None,
+        )
+        return assistant(part, partial=reply is None)
+
+    def ended(self, status: RunStatus, error: str = "", *, exception: Exception | None = None) -> TurnResult:
+        """The turn's result."""
+        stop_reason: str = {"ok": "done"}.get(status, status)
+        kind: str = "" if status == "ok" else status
+        if isinstance(exception, LimitReached):
+            stop_reason = _STOP_REASONS.get(exception.limit, "error")
+            kind = exception.limit
+        elif isinstance(exception, ProviderError):
+            kind = exception.kind
+        return TurnResult(
+            status=status,
+            answer=self.answer,
+            error=error,
+            stop_reason=stop_reason,
+            turns=self.turns,
+            api_calls=self.api_calls,
+            retries=self.retries,
+            tool_calls=self.tool_calls,
+            usage=self.usage,
+            error_kind=kind,
+            exception=exception,
+        )
+
+
+def tell(result: TurnResult, emit: Emitter) -> None:
+    """Emits the run's last event."""
+    emit(
+        TurnFinished,
+        status=result.status,
+        answer=result.answer,
+        error=result.error,
+        turns=result.turns,
+        tool_calls=result.tool_calls,
+        usage=result.usage,
+    )

@@ -1,0 +1,207 @@
+"""The only place where settings become working agents: client, tools, permissions, prompt and loop joined.
+
+Knows every part below it and no one above: sessions, batch runs and whatever else starts agents come here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hermes_engine.agent.ask import RetryRules, WaitOut
+from hermes_engine.agent.context import Context
+from hermes_engine.agent.loop import Agent
+from hermes_engine.agent.prompt import system_prompt
+from hermes_engine.clients import make_client
+from hermes_engine.messages import Message
+from hermes_engine.profiles import Resolved
+from hermes_engine.protocols import AgentSpec, Client, Journal, Limits
+from hermes_engine.redaction import Redactor
+from hermes_engine.requests import Broker
+from hermes_engine.sandbox.local import LocalSandbox
+from hermes_engine.settings import Endpoint
+from hermes_engine.tools.permissions import Gate
+from hermes_engine.tools.toolbox import build_toolbox
+from hermes_engine.tools.workspace import Workspace
+from hermes_engine.toolsets import expand, tools_of
+
+
+class Clients:
+    """The clients of one event loop, one for each endpoint and key."""
+
+    def __init__(self, resolved: Resolved, *, pool_limit: int = 128, seed: int = 0) -> None:
+        self._resolved, self._pool_limit, self._seed = resolved, pool_limit, seed
+        self._clients: dict[tuple[str, str, str | None], Client] = {}
+
+    def of(self, endpoint: Endpoint) -> Client:
+        """The client of an endpoint, made at the first call."""
+        key = (endpoint.kind, endpoint.base_url, endpoint.api_key)
+        if key not in self._clients:
+            provider = self._resolved.settings.provider
+            self._clients[key] = make_client(endpoint, provider, pool_limit=self._pool_limit, seed=self._seed)
+        return self._clients[key]
+
+    async def close(self) -> None:
+        """Closes all of them."""
+        clients, self._clients = list(self._clients.values()), {}
+        await asyncio.gather(*(client.close() for client in clients), return_exceptions=True)
+
+
+@dataclass(slots=True)
+class Hands:
+    """What an agent acts with; it stays the agent's when model or tools change."""
+
+    workspace: Workspace
+    sandbox: LocalSandbox
+    gate: Gate
+
+
+class Assembly:
+    """Builds agents for one loop from one set of settings."""
+
+    def __init__(
+        self,
+        resolved: Resolved,
+        broker: Broker,
+        *,
+        clients: Clients | None = None,
+        on_always: Callable[[str], None] | None = None,
+        deltas: bool = True,
+        wait_out: WaitOut | None = None,
+    ) -> None:
+        self.resolved, self.broker = resolved, broker
+        self.clients = clients or Clients(resolved)
+        self.redactor = Redactor(resolved.secrets)
+        self._on_always = on_always
+        provider = resolved.settings.provider
+        self.rules = RetryRules(
+            tries=provider.max_retries + 1,
+            named_wait_cap=provider.retry_after_cap_seconds,
+            deltas=deltas,
+            wait_out=wait_out,
+        )
+
+    def spec(self, *, name: str, cwd: Path, kind: str = "chat", mode: str | None = None) -> AgentSpec:
+        """The spec that the settings describe."""
+        settings = self.resolved.settings
+        return AgentSpec(
+            name=name,
+            kind=kind,
+            model=settings.model,
+            profile=self.resolved.profile,
+            toolsets=expand(settings.toolsets),
+            cwd=cwd,
+            mode=mode or self.resolved.mode_for(self.broker.attended),
+            limits=Limits(max_turns=settings.limits.max_turns, max_cost_usd=settings.limits.max_cost_usd),
+            extra_body=settings.provider.extra_body,
+            reasoning_effort=settings.provider.reasoning_effort,
+        )
+
+    def hands(self, spec: AgentSpec, agent: str, *, above: Gate | None = None) -> Hands:
+        """Workspace, sandbox and permissions of a new agent; `above` is the gate of the one that started it."""
+        settings, home = self.resolved.settings, self.resolved.home
+        workspace = Workspace(spec.cwd, home, outputs=home.outputs, env=spec.env)
+        sandbox = LocalSandbox(agent=agent, outputs=home.outputs, pass_env=settings.terminal.pass_env)
+        if above is not None:
+            return Hands(workspace, sandbox, above.child(spec.mode))
+        gate = Gate(
+            spec.mode,
+            self.broker,
+            workspace,
+            allow=settings.approvals.allow,
+            deny=settings.approvals.deny,
+            on_always=self._on_always,
+        )
+        return Hands(workspace, sandbox, gate)
+
+    def instructions(self, spec: AgentSpec) -> str:
+        """The system message of an agent, "" for none."""
+        if spec.system_prompt is not None:
+            return spec.system_prompt
+        row = spec.kind == "row"
+        return system_prompt(soul=self.resolved.soul, cwd=None if row else spec.cwd, notes=not row)
+
+    async def build(
+        self,
+        spec: AgentSpec,
+        *,
+        agent: str,
+        history: Sequence[Message] = (),
+        journal: Journal | None = None,
+        hands: Hands | None = None,
+    ) -> Agent:
+        """A working agent.
+
+        Raises:
+            ConfigError: no model can be asked.
+            UsageError: an unknown toolset or model.
+        """
+        endpoint = self.resolved.endpoint_for(spec.model or None)
+        client = self.clients.of(endpoint)
+        hands = hands or self.hands(spec, agent)
+        toolbox = build_toolbox(
+            tools_of(spec.toolsets),
+            agent=agent,
+            workspace=hands.workspace,
+            sandbox=hands.sandbox,
+            gate=hands.gate,
+            redactor=self.redactor,
+        )
+        text = self.instructions(spec)
+        conversation = [message for message in history if message.role != "system"]
+        return Agent(
+            spec,
+            client,
+            toolbox,
+            Context(client, endpoint.model),
+            model=endpoint.model,
+            messages=[Message("system", text), *conversation] if text else conversation,
+            rules=self.rules,
+            journal=journal,
+        )
+
+
+def with_changes(spec: AgentSpec, changes: Mapping[str, object]) -> AgentSpec:
+    """The spec with some fields changed."""
+    return dataclasses.replace(spec, **changes)  # type: ignore[arg-type]
+
+
+class RowAgents:
+    """Builds the agents of a batch run's rows: one client for all, nobody to ask, no deltas.
+
+    Args:
+        resolved: settings in effect.
+        pool_limit: connections at once; at least the rows in flight.
+        seed: of the embedded model.
+        wait_out: called while the endpoint is down, see `agent.ask`.
+        deltas: whether pieces of replies are emitted.
+    """
+
+    def __init__(
+        self,
+        resolved: Resolved,
+        *,
+        pool_limit: int,
+        seed: int = 0,
+        wait_out: WaitOut | None = None,
+        deltas: bool = False,
+    ) -> None:
+        self.clients = Clients(resolved, pool_limit=pool_limit, seed=seed)
+        broker = Broker(attended=False)
+        self._assembly = Assembly(resolved, broker, clients=self.clients, deltas=deltas, wait_out=wait_out)
+        self.redactor = self._assembly.redactor
+
+    async def build(self, spec: AgentSpec, *, history: Sequence[Message] = ()) -> Agent:
+        """A row's agent. Raises ConfigError or UsageError, see `Assembly.build`."""
+        return await self._assembly.build(spec, agent=spec.name, history=history)
+
+    def instructions(self, spec: AgentSpec) -> str:
+        """The system message that rows of this spec get, "" for none."""
+        return self._assembly.instructions(spec)
+
+    async def close(self) -> None:
+        """Closes the client."""
+        await self.clients.close()

@@ -1,0 +1,275 @@
+"""Owns every running agent as one tree: start, list, stop (with all below), wait. Knows no kind of work.
+
+Lives on the engine's loop; `rows` and `row` may be called from any thread. What it tells of an agent is an event
+(`AgentStarted`, `AgentChanged`, `AgentFinished`), which the recorder keeps; rows of a batch are not agents here,
+the run is one. Of the whole engine only the supervisor swallows a `CancelledError`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import dataclasses
+import logging
+import secrets
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from hermes_engine.errors import HermesError
+from hermes_engine.events import (
+    AgentChanged,
+    AgentFinished,
+    AgentStarted,
+    ApprovalAsked,
+    Emitter,
+    Event,
+    QuestionAsked,
+    RequestSettled,
+    RowFinished,
+    Sink,
+    StepRetried,
+    StepStarted,
+    TextDelta,
+    ThoughtDelta,
+    ToolStarted,
+    UsageReported,
+)
+from hermes_engine.messages import NO_USAGE, Usage
+
+log = logging.getLogger(__name__)
+
+LIVE = frozenset({"waiting", "running"})
+"""States that are not an end."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRow:
+    """One agent as a list shows it; a fresh value at each change.
+
+    Attributes:
+        id, parent: of the agent and of the one that started it ("" at the top).
+        kind: chat | child | background | worker | batch.
+        state: waiting | running | done | failed | cancelled | timeout | max_turns | interrupted | handed over.
+        activity: what it does now, one line.
+        needs: id of the request it waits on, or "".
+        started, ended: seconds since the epoch; `ended` 0 while it lives.
+        heard: when something last came from it.
+        usage: its own and that of agents below it which have ended.
+    """
+
+    id: str
+    parent: str = ""
+    name: str = ""
+    title: str = ""
+    kind: str = "chat"
+    state: str = "waiting"
+    activity: str = ""
+    needs: str = ""
+    session: str = ""
+    model: str = ""
+    profile: str = ""
+    started: float = 0.0
+    ended: float = 0.0
+    heard: float = 0.0
+    usage: Usage = NO_USAGE
+
+    @property
+    def live(self) -> bool:
+        """Whether it has not come to its end."""
+        return self.state in LIVE
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a piece of work ended, as its maker sees it."""
+
+    state: str = "done"
+    answer: str = ""
+    error: str = ""
+
+
+@dataclass(slots=True)
+class _Node:
+    task: asyncio.Task[Ending] | None = None
+    on_stop: Callable[[], None] | None = None
+    children: list[str] = field(default_factory=list)
+
+
+class Supervisor:
+    """The tree of agents. `sink` hears what changes."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._nodes: dict[str, _Node] = {}
+        self._rows: dict[str, AgentRow] = {}
+        self._emitters: dict[str, Emitter] = {}
+
+    def rows(self) -> tuple[AgentRow, ...]:
+        """All agents, in the order in which they were started."""
+        return tuple(self._rows.values())
+
+    def row(self, agent: str) -> AgentRow | None:
+        """One agent, or None when there is no such."""
+        return self._rows.get(agent)
+
+    def add(
+        self,
+        *,
+        name: str,
+        kind: str,
+        parent: str = "",
+        title: str = "",
+        session: str = "",
+        model: str = "",
+        profile: str = "",
+        on_stop: Callable[[], None] | None = None,
+    ) -> str:
+        """Enters an agent into the tree, at rest; returns its id. `on_stop` is called instead of cancelling."""
+        agent = f"ag_{secrets.token_hex(4)}"
+        now = time.time()
+        self._nodes[agent] = _Node(on_stop=on_stop)
+        if parent in self._nodes:
+            self._nodes[parent].children.append(agent)
+        emit = Emitter(self._sink, session=session, run="", agent=agent, on_fault=_log_fault)
+        self._emitters[agent] = emit
+        self._rows[agent] = AgentRow(
+            agent, parent, name, title, kind, "waiting", "", "", session, model, profile, now, 0.0, now
+        )
+        emit(AgentStarted, parent=parent, name=name, title=title, kind=kind, model=model, profile=profile)
+        return agent
+
+    def start(self, agent: str, work: Callable[[], Awaitable[Ending]]) -> asyncio.Task[Ending]:
+        """Runs work on behalf of an agent, in a context of its own; the returned task never raises."""
+        node = self._nodes[agent]
+        if node.task is not None and not node.task.done():
+            raise RuntimeError(f"agent {agent} is at work already")
+        self.change(agent, state="running", activity="")
+        node.task = asyncio.get_running_loop().create_task(
+            self._guard(agent, work), name=agent, context=contextvars.Context()
+        )
+        return node.task
+
+    async def _guard(self, agent: str, work: Callable[[], Awaitable[Ending]]) -> Ending:
+        try:
+            ending = await work()
+        except asyncio.CancelledError:
+            ending = Ending("cancelled", error="stopped")
+        except HermesError as error:
+            ending = Ending("failed", error=error.line)
+        except Exception as error:
+            log.exception("agent %s failed", agent)
+            ending = Ending("failed", error=f"{type(error).__name__}: {error}")
+        await self._stop_below(agent)
+        return ending
+
+    def change(self, agent: str, **values: str | float | Usage) -> None:
+        """Sets fields of an agent's row and tells of a new state or activity."""
+        old = self._rows[agent]
+        new = dataclasses.replace(old, **values)  # type: ignore[arg-type]
+        self._rows[agent] = new
+        if (old.state, old.activity) != (new.state, new.activity):
+            self._emitters[agent](AgentChanged, state=new.state, activity=new.activity)
+
+    def finish(self, agent: str, ending: Ending) -> None:
+        """Brings an agent to its end state; its usage counts towards its parent from now on."""
+        row = self._rows[agent]
+        if not row.live:
+            return
+        self._rows[agent] = dataclasses.replace(row, state=ending.state, activity="", needs="", ended=time.time())
+        parent = self._rows.get(row.parent)
+        if parent is not None:
+            self._rows[row.parent] = dataclasses.replace(parent, usage=parent.usage + row.usage)
+        self._emitters[agent](
+            AgentFinished, state=ending.state, answer=ending.answer, error=ending.error, usage=row.usage
+        )
+
+    def forget(self, agent: str) -> None:
+        """Takes an ended agent and the ended ones below it out of the list."""
+        row = self._rows.get(agent)
+        if row is None or row.live:
+            return
+        for child in self._nodes[agent].children:
+            self.forget(child)
+        for table in (self._rows, self._nodes, self._emitters):
+            table.pop(agent, None)
+
+    def stop(self, agent: str, *, subtree: bool = True) -> bool:
+        """Cancels what an agent does, and what those below it do; False when nothing of it ran."""
+        node = self._nodes.get(agent)
+        if node is None:
+            return False
+        stopped = False
+        if subtree:
+            for child in list(node.children):
+                stopped = self.stop(child) or stopped
+        if node.task is not None and not node.task.done():
+            if node.on_stop is not None:
+                node.on_stop()
+            else:
+                node.task.cancel()
+            stopped = True
+        return stopped
+
+    async def _stop_below(self, agent: str) -> None:
+        """No child outlives its parent's work (`background` and `batch` agents hang at the top, not below)."""
+        node = self._nodes[agent]
+        tasks = [task for child in node.children if (task := self._nodes[child].task) and not task.done()]
+        for child in node.children:
+            self.stop(child)
+        if tasks:
+            await asyncio.wait(tasks)
+
+    async def close(self, grace: float) -> bool:
+        """Stops everything and waits up to `grace` seconds; whether all of it ended."""
+        for agent in list(self._nodes):
+            self.stop(agent)
+        tasks = [node.task for node in self._nodes.values() if node.task and not node.task.done()]
+        if not tasks:
+            return True
+        _, pending = await asyncio.wait(tasks, timeout=grace)
+        return not pending
+
+    def observe(self, event: Event) -> None:
+        """A sink: keeps the rows true from what agents say."""
+        row = self._rows.get(event.agent)
+        if row is None or not row.live:
+            return
+        values = _noticed(event, row)
+        if values is None:
+            return
+        heard = dataclasses.replace(row, heard=event.time, **values)  # type: ignore[arg-type]
+        self._rows[event.agent] = heard
+        if heard.activity != row.activity:
+            self._emitters[event.agent](AgentChanged, state=heard.state, activity=heard.activity)
+
+
+def _noticed(event: Event, row: AgentRow) -> dict[str, str | Usage] | None:
+    """What an event says about its agent's row; {} for a mere sign of life, None for nothing."""
+    match event:
+        case StepStarted():
+            return {"activity": "thinking"}
+        case TextDelta():
+            return {"activity": "writing"}
+        case ThoughtDelta():
+            return {}
+        case ToolStarted(display=display):
+            return {"activity": f"{display.verb} {display.title}".strip()[:200]}
+        case StepRetried(reason=reason, delay=delay):
+            return {"activity": f"waits {delay:.0f} s: {reason}"[:200]}
+        case ApprovalAsked(request=request, title=title):
+            return {"activity": f"asks: {title}"[:200], "needs": request}
+        case QuestionAsked(request=request, question=question):
+            return {"activity": f"asks: {question}"[:200], "needs": request}
+        case RequestSettled(request=request) if request == row.needs:
+            return {"needs": "", "activity": ""}
+        case UsageReported(usage=usage):
+            return {"usage": row.usage + usage}
+        case RowFinished(usage=usage):
+            return {"usage": row.usage + usage}
+        case _:
+            return None
+
+
+def _log_fault(error: Exception) -> None:
+    log.error("a listener failed: %s", error, exc_info=error)
