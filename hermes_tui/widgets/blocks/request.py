@@ -1,0 +1,209 @@
+"""A question that waits in the transcript: an approval or a question of an agent, with its choices; one line once
+it is settled. It shows all of what is asked, with everything invisible as an escape.
+
+It knows when its end was first on the screen: a yes to something long counts only after that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.style import Style
+from rich.text import Text
+
+from hermes_tui.cleaning import escaped, one_line
+from hermes_tui.texts import _
+from hermes_tui.widgets.blocks.base import INSET, Block, estimate_text
+from hermes_tui.widgets.look import Look
+from hermes_tui.widgets.rows import Row, fold, shorten, strip_of
+
+QUIET_SECONDS = 0.4
+"""For so long after it appeared a question takes no keys: they were meant for something else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One choice.
+
+    Attributes:
+        choice: once | session | always | no | answer.
+        label: words for it.
+        letter: key beside its number, "" for none.
+        note: answer text it stands for.
+        asks_text: it goes on to ask for words.
+    """
+
+    choice: str
+    label: str
+    letter: str = ""
+    note: str = ""
+    asks_text: bool = False
+
+
+class RequestBlock(Block):
+    """One request by its id. `detail` is the whole of what wants to run; `diff` draws it as changed lines."""
+
+    def __init__(
+        self,
+        request: str,
+        *,
+        asker: str,
+        title: str,
+        detail: str = "",
+        reason: str = "",
+        options: Sequence[Option] = (),
+        diff: bool = False,
+    ) -> None:
+        super().__init__()
+        self.request, self.asker, self.title = request, asker, title
+        self.detail, self.reason, self.options, self.diff = detail, reason, tuple(options), diff
+        self.selected: int | None = None
+        self.shown_at: float | None = None
+        self.settled = ""
+        self.settled_well = False
+        self.hits: dict[int, list[tuple[int, int, int]]] = {}
+
+    @property
+    def waiting(self) -> bool:
+        """Whether it still needs an answer."""
+        return not self.settled
+
+    def end_shown(self, now: float) -> None:
+        """Its last row is on the screen at `now` (monotonic seconds)."""
+        if self.shown_at is None:
+            self.shown_at = now
+
+    def takes_keys(self, now: float) -> bool:
+        """Whether a key may answer it at `now`."""
+        return self.waiting and self.shown_at is not None and now - self.shown_at >= QUIET_SECONDS
+
+    def option_for(self, key: str) -> Option | None:
+        """The choice a digit or letter stands for."""
+        if key.isdecimal() and 1 <= int(key) <= len(self.options):
+            return self.options[int(key) - 1]
+        return next((option for option in self.options if option.letter and option.letter == key), None)
+
+    def option_at(self, row: int, x: int) -> Option | None:
+        """The choice drawn at a place of the block."""
+        return next((self.options[number] for start, end, number in self.hits.get(row, ()) if start <= x < end), None)
+
+    def move(self, step: int) -> None:
+        """Selects the next or previous choice."""
+        if self.options:
+            start = -1 if self.selected is None and step > 0 else self.selected or 0
+            self.selected = (start + step) % len(self.options)
+            self.touch()
+
+    def settle(self, words: str, *, well: bool) -> None:
+        """It has an answer, or was withdrawn."""
+        self.settled, self.settled_well = words, well
+        self.touch()
+
+    def rows(self, width: int, look: Look) -> list[Row]:
+        if self.settled:
+            return [self._settled_row(width, look)]
+        frame = _Frame(width, look)
+        hint = _("1-{count} or click").format(count=len(self.options)) if self.options else _("^N answers")
+        frame.top(f"{look.glyphs.needs} ", self.asker, hint)
+        frame.text(Text(escaped(self.title), look.strong))
+        if self.detail and self.detail.strip() != self.title.strip():
+            for line in escaped(self.detail).strip("\n").split("\n"):
+                frame.text(Text(line, self._line_style(line, look)), 2)
+        if self.reason:
+            frame.text(Text(one_line(self.reason), look.faint))
+        if self.options:
+            frame.text(Text(""))
+            self._draw_options(frame, look)
+        frame.bottom()
+        return frame.rows
+
+    def _line_style(self, line: str, look: Look) -> Style:
+        if not self.diff:
+            return look.text
+        bare = line.lstrip("0123456789 ")
+        return look.added if bare[:1] == "+" else look.removed if bare[:1] in ("-", "−") else look.faint
+
+    def _draw_options(self, frame: _Frame, look: Look) -> None:
+        """All choices on one row where they fit, else each on its own."""
+        self.hits = {}
+        drawn = [self._option_text(number, look) for number in range(len(self.options))]
+        if sum(text.cell_len + 4 for text in drawn) <= frame.room:
+            line = Text("  ")
+            row = len(frame.rows)
+            for number, text in enumerate(drawn):
+                start = line.cell_len + frame.left
+                line.append_text(text)
+                self.hits.setdefault(row, []).append((start, line.cell_len + frame.left, number))
+                line.append("    ")
+            line.rstrip()
+            frame.text(line)
+            return
+        for number, text in enumerate(drawn):
+            first = len(frame.rows)
+            frame.text(text, 2)
+            for row in range(first, len(frame.rows)):
+                self.hits[row] = [(0, frame.width, number)]
+
+    def _option_text(self, number: int, look: Look) -> Text:
+        option = self.options[number]
+        text = Text()
+        text.append(str(number + 1), look.warning + Style(bold=True))
+        text.append(f" {one_line(option.label)}", look.text)
+        if number == self.selected:
+            text.stylize(Style(reverse=True))
+        return text
+
+    def _settled_row(self, width: int, look: Look) -> Row:
+        glyphs = look.glyphs
+        sign, style = (glyphs.good, look.good) if self.settled_well else (glyphs.stopped, look.faint)
+        line = Text(" " * INSET).append(f"{sign} ", style)
+        line.append(one_line(self.settled), look.soft)
+        line.append(f"  {one_line(escaped(self.title))}", look.faint)
+        return Row(strip_of(shorten(line, width, glyphs.ellipsis)), INSET + 2)
+
+    def estimate(self, width: int) -> int:
+        return 1 if self.settled else 6 + estimate_text(self.detail, width - 8)
+
+    def copy_text(self) -> str:
+        return self.detail or self.title
+
+
+class _Frame:
+    """A frame drawn row by row."""
+
+    left = INSET + 2
+
+    def __init__(self, width: int, look: Look) -> None:
+        self.width = max(16, width - 1)
+        self.look = look
+        self.room = self.width - INSET - 4
+        self.rows: list[Row] = []
+
+    def top(self, sign: str, name: str, hint: str) -> None:
+        glyphs, look = self.look.glyphs, self.look
+        line = Text(" " * INSET).append(f"{glyphs.corners[0]}{glyphs.line} ", look.soft)
+        line.append(sign, look.warning).append(f"{one_line(name)} ", look.text)
+        tail = f" {hint} {glyphs.line}{glyphs.corners[1]}"
+        if line.cell_len + len(tail) + 2 > self.width:
+            tail = glyphs.line + glyphs.corners[1]
+            line = shorten(line, self.width - 3, glyphs.ellipsis)
+        line.append(glyphs.line * (self.width - line.cell_len - len(tail)), look.soft)
+        line.append(tail, look.soft)
+        self.rows.append(Row(strip_of(line), len(line.plain)))
+
+    def text(self, text: Text, indent: int = 0) -> None:
+        side = self.look.glyphs.upright
+        for piece, joint in fold(text, self.room - indent):
+            line = Text(" " * INSET).append(f"{side} ", self.look.soft).append(" " * indent)
+            inset = len(line.plain)
+            line.append_text(piece)
+            fill = self.width - 2 - line.cell_len
+            line.append(" " * max(0, fill))
+            line.append(f" {side}", self.look.soft)
+            self.rows.append(Row(strip_of(line), inset, joint, max(0, fill) + 2))
+
+    def bottom(self) -> None:
+        glyphs = self.look.glyphs
+        line = " " * INSET + glyphs.corners[2] + glyphs.line * (self.width - INSET - 2) + glyphs.corners[3]
+        self.rows.append(Row(strip_of(Text(line, self.look.soft)), len(line)))

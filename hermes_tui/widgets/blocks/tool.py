@@ -1,0 +1,219 @@
+"""A tool call, or several of one kind in a row: one line that opens. Built from plain text a tool prepared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from rich.style import Style
+from rich.text import Text
+
+from hermes_tui.cleaning import clean, escaped, one_line
+from hermes_tui.texts import ngettext
+from hermes_tui.widgets.blocks.base import INSET, Block, indented
+from hermes_tui.widgets.look import Look
+from hermes_tui.widgets.rows import Row, shorten, spread, strip_of
+from hermes_tui.widgets.times import seconds_short
+
+BodyKind = Literal["text", "diff", "command", "list"]
+
+MAX_BODY = 400
+"""Lines drawn of an opened body; the rest is counted."""
+
+_LIVE_LINES = 3
+_VERB_WIDTH = 9
+_GROUPED = frozenset({"Read", "Search", "Fetch", "List"})
+"""Verbs whose calls in a row share one card."""
+
+
+@dataclass(slots=True)
+class CallState:
+    """One call on a card; `status` is "" while it runs, then ok | error | denied | cancelled."""
+
+    call_id: str
+    title: str = ""
+    summary: str = ""
+    kind: BodyKind = "text"
+    body: str = ""
+    status: str = ""
+    seconds: float = 0.0
+    progress: str = ""
+
+
+class ToolBlock(Block):
+    """A card. `verb` names what is done; `calls` are those it stands for, mostly one."""
+
+    dense = True
+
+    def __init__(self, call_id: str, verb: str, title: str = "") -> None:
+        super().__init__()
+        self.verb = verb
+        self.calls = [CallState(call_id, title)]
+
+    @property
+    def running(self) -> bool:
+        """Whether a call of it has no result yet."""
+        return any(not call.status for call in self.calls)
+
+    @property
+    def failed(self) -> bool:
+        """Whether a call of it went wrong."""
+        return any(call.status not in ("", "ok") for call in self.calls)
+
+    def may_join(self, verb: str) -> bool:
+        """Whether a further call of that verb belongs on this card."""
+        return verb == self.verb and verb in _GROUPED and not self.failed
+
+    def join(self, call_id: str, title: str) -> None:
+        """Adds a call."""
+        self.calls.append(CallState(call_id, title))
+        self.touch()
+
+    def call(self, call_id: str) -> CallState | None:
+        """The state of one call."""
+        return next((call for call in self.calls if call.call_id == call_id), None)
+
+    def progress(self, call_id: str, text: str) -> None:
+        """The latest lines of a running call."""
+        call = self.call(call_id)
+        if call is not None and call.progress != text:
+            call.progress = text
+            self.touch()
+
+    def finish(
+        self,
+        call_id: str,
+        *,
+        verb: str,
+        title: str,
+        summary: str,
+        kind: BodyKind,
+        body: str,
+        status: str,
+        seconds: float,
+    ) -> None:
+        """The call's outcome."""
+        call = self.call(call_id)
+        if call is None:
+            return
+        if len(self.calls) == 1 and verb:
+            self.verb = verb
+        call.title, call.summary, call.kind, call.body = title or call.title, summary, kind, body
+        call.status, call.seconds, call.progress = status, seconds, ""
+        self.touch()
+
+    @property
+    def openable(self) -> bool:
+        return len(self.calls) > 1 or bool(self.calls[0].body or self.calls[0].progress)
+
+    @property
+    def animated(self) -> bool:
+        return self.running
+
+    def rows(self, width: int, look: Look) -> list[Row]:
+        rows = [self._head(width, look)]
+        if not self.open:
+            first = self.calls[0]
+            if self.running and first.progress and len(self.calls) == 1:
+                rows.extend(_lines(_tail(first.progress, _LIVE_LINES), width, look.faint))
+            return rows
+        for call in self.calls:
+            if len(self.calls) > 1:
+                title = Text(one_line(call.title), look.soft)
+                rows.extend(indented(title, width, Text(" " * (INSET + 2))))
+            rows.extend(_body(call, width, look))
+        return rows
+
+    def _head(self, width: int, look: Look) -> Row:
+        glyphs = look.glyphs
+        left = Text(" " * INSET)
+        mark = glyphs.unfolded if self.open else glyphs.folded if self.openable or not self.running else " "
+        left.append(f"{mark} ", look.accent if self.running else look.faint)
+        verb = one_line(self.verb)
+        left.append(verb.ljust(_VERB_WIDTH), look.text)
+        left.append(" ")
+        left.append(_title(self.calls), look.soft)
+        right = self._outcome(look)
+        line = spread(left, right, max(8, width - 1))
+        return Row(strip_of(line), INSET + 2)
+
+    def _outcome(self, look: Look) -> Text:
+        right = Text()
+        last = self.calls[-1]
+        summary = one_line(last.summary, 40) if len(self.calls) == 1 else ""
+        if self.running:
+            return right
+        if summary:
+            right.append(summary, look.soft)
+        seconds = sum(call.seconds for call in self.calls)
+        if seconds >= 0.05:
+            right.append("  " if right.plain else "").append(seconds_short(seconds), look.faint)
+        sign, style = self._sign(look)
+        right.append(f"  {sign}" if right.plain else sign, style)
+        return right
+
+    def _sign(self, look: Look) -> tuple[str, Style]:
+        statuses = {call.status for call in self.calls}
+        if "error" in statuses or "denied" in statuses:
+            return look.glyphs.bad, look.bad
+        if "cancelled" in statuses:
+            return look.glyphs.stopped, look.faint
+        return look.glyphs.good, look.good
+
+    def estimate(self, width: int) -> int:
+        if not self.open:
+            return 1
+        return 1 + min(MAX_BODY, sum(call.body.count("\n") + 1 for call in self.calls))
+
+    def copy_text(self) -> str:
+        parts: list[str] = []
+        for call in self.calls:
+            parts.append(call.title)
+            if call.body and call.body != call.title:
+                parts.append(call.body)
+        return "\n".join(part for part in parts if part)
+
+
+def _title(calls: list[CallState]) -> str:
+    title = one_line(escaped(calls[0].title), 400)
+    more = len(calls) - 1
+    if not more:
+        return title
+    return f"{title}  " + ngettext("+{count} more", "+{count} more", more).format(count=more)
+
+
+def _tail(text: str, lines: int) -> str:
+    return "\n".join(clean(text).strip("\n").split("\n")[-lines:])
+
+
+def _lines(text: str, width: int, style: Style) -> list[Row]:
+    left = " " * (INSET + 2)
+    return [Row(strip_of(shorten(Text(left + line, style, tab_size=4), width)), len(left)) for line in text.split("\n")]
+
+
+def _body(call: CallState, width: int, look: Look) -> list[Row]:
+    """The details of a call, by their kind."""
+    source = clean(call.body or call.progress).strip("\n")
+    if not source:
+        return []
+    lines = source.split("\n")
+    hidden = max(0, len(lines) - MAX_BODY)
+    edge = Text(" " * (INSET + 2))
+    rows: list[Row] = []
+    for number, line in enumerate(lines[:MAX_BODY]):
+        style = _diff_style(line, look) if call.kind == "diff" else look.soft
+        if call.kind == "command" and number == 0:
+            style = look.text
+        rows.extend(indented(Text(line, style), width, edge))
+    if hidden:
+        rows.append(Row(strip_of(edge + Text(f"{look.glyphs.ellipsis} {hidden:,} more lines", look.faint)), len(edge)))
+    return rows
+
+
+def _diff_style(line: str, look: Look) -> Style:
+    bare = line.lstrip("0123456789 ")
+    if bare.startswith("+"):
+        return look.added
+    if bare.startswith(("-", "−")):
+        return look.removed
+    return look.faint
