@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from hermes_engine.events import Emitter, RunStatus, Sink
 from hermes_engine.messages import NO_USAGE, Message, Reply, ToolCall, ToolResult, Usage
@@ -96,7 +96,8 @@ class CommandResult:
         full_output: file with everything, when `output` was cut.
         timed_out: the time limit ended it.
         seconds: wall time.
-        cwd: the working directory afterwards.
+        cwd: the working directory afterwards; None when the command did not tell.
+        still_running: what it started and left behind, "PID NAME" each; ended when the sandbox closes.
     """
 
     exit_code: int | None
@@ -105,6 +106,38 @@ class CommandResult:
     timed_out: bool = False
     seconds: float = 0.0
     cwd: Path | None = None
+    still_running: tuple[str, ...] = ()
+
+
+JobState = Literal["running", "done", "failed", "cancelled"]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A command in the background, as it is at one moment.
+
+    Attributes:
+        id: "p1", "p2", … within its sandbox.
+        command: as it was given.
+        cwd: folder it was started in.
+        state: running | done (exit 0) | failed (any other end) | cancelled (ended on purpose).
+        started, ended: seconds since the epoch; ended is None while it runs.
+        exit_code: 0-255, or −N for signal N; None while it runs.
+        output: cleaned, bounded to head and tail.
+        full_output: file with everything, when there is more than `output` holds.
+        total_bytes: how much it has written so far.
+    """
+
+    id: str
+    command: str
+    cwd: Path
+    state: JobState
+    started: float
+    ended: float | None = None
+    exit_code: int | None = None
+    output: str = ""
+    full_output: Path | None = None
+    total_bytes: int = 0
 
 
 class Sandbox(Protocol):
@@ -120,6 +153,26 @@ class Sandbox(Protocol):
         on_output: Callable[[str], None] | None = None,
     ) -> CommandResult:
         """Runs a command to its end; on cancellation or timeout ends its whole process tree first."""
+        ...
+
+    async def start(self, command: str, *, cwd: Path, env: Mapping[str, str]) -> Job:
+        """Runs a command in the background. A launch that fails is a job that already `failed`."""
+        ...
+
+    def job(self, key: str) -> Job:
+        """A background command as it is now. Raises UnknownName."""
+        ...
+
+    def jobs(self) -> Sequence[Job]:
+        """All background commands, oldest first, ended ones too."""
+        ...
+
+    async def wait(self, key: str, timeout: float | None) -> Job:
+        """The job when it has ended, or as it is after `timeout` seconds. Raises UnknownName."""
+        ...
+
+    async def kill(self, key: str) -> Job:
+        """Ends a background command with its whole tree; one that has ended stays as it is. Raises UnknownName."""
         ...
 
     async def close(self) -> None:
