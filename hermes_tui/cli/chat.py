@@ -1,0 +1,71 @@
+"""`hermes`, `hermes chat` and `hermes repl`: which front end opens, and with what."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from hermes_engine.errors import UsageError
+from hermes_tui.cli.flags import EVERY, Flags, resolve, takes
+from hermes_tui.cli.oneshot import ask_once, read_prompt
+from hermes_tui.printing.streams import dumb, err, is_terminal
+from hermes_tui.texts import _
+
+
+@click.command()
+@takes(*EVERY)
+@click.option("-q", "--query", metavar="PROMPT", help="Ask this, print the answer, end; `-` reads standard input.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--stream-json", is_flag=True, help="Print one event a line while it works.")
+@click.option("--quiet", is_flag=True, help="No progress on standard error.")
+def chat(flags: Flags, query: str | None, as_json: bool, stream_json: bool, quiet: bool) -> int:
+    """Ask once and print the answer (-q), or open the app."""
+    if as_json and stream_json:
+        raise UsageError(_("--json and --stream-json cannot be combined"))
+    if query is None and is_terminal(sys.stdin):
+        if as_json or stream_json or quiet:
+            raise UsageError(_("--json, --stream-json and --quiet need a prompt"), hint='hermes chat -q "PROMPT"')
+        return open_here(flags)
+    prompt = read_prompt() if query in (None, "-") else query
+    form = "events" if stream_json else "json" if as_json else "text"
+    return ask_once(flags, _encodable(prompt or ""), form=form, quiet=quiet)
+
+
+@click.command()
+@takes(*EVERY)
+def repl(flags: Flags) -> int:
+    """The plain shell: the same engine and commands without a full-screen app."""
+    return _plain_shell(flags)
+
+
+def open_here(flags: Flags) -> int:
+    """`hermes` without a command: the app; one-shot where standard input holds text and no terminal is there."""
+    if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
+        prompt = "" if is_terminal(sys.stdin) else read_prompt()
+        if not prompt.strip():
+            raise UsageError(
+                _("the app needs a terminal, and there is no prompt on standard input"),
+                hint='hermes chat -q "PROMPT"',
+            )
+        return ask_once(flags, prompt)
+    if flags.linear:
+        return _plain_shell(flags)
+    if dumb():
+        err(_("hermes: this terminal (TERM) can show no app; here is the plain shell (hermes repl)"))
+        return _plain_shell(flags)
+    from hermes_tui.app import run_app
+
+    resolved = resolve(flags)
+    return run_app(resolved, resume=flags.resume, continue_last=flags.continue_last, mode=flags.mode)
+
+
+def _plain_shell(flags: Flags) -> int:
+    from hermes_tui.repl import run_repl
+
+    return run_repl(resolve(flags), resume=flags.resume, continue_last=flags.continue_last, linear=flags.linear)
+
+
+def _encodable(text: str) -> str:
+    """Bytes of the command line that were no UTF-8 become U+FFFD."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -1,0 +1,126 @@
+"""The flags all commands share: declared once, given before or after the command's name, merged, resolved.
+
+Knows the settings, not the engine. Importing it loads click only.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from hermes_engine.errors import UsageError
+from hermes_tui.texts import _
+
+if TYPE_CHECKING:
+    from hermes_engine.profiles import Resolved
+
+MODES = ("ask", "edits", "plan", "auto", "yolo")
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh")
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """What the command line said; None or False = not given."""
+
+    profile: str | None = None
+    model: str | None = None
+    base_url: str | None = None
+    api_key: str | None = dataclasses.field(default=None, repr=False)
+    toolsets: str | None = None
+    max_turns: int | None = None
+    reasoning_effort: str | None = None
+    mode: str | None = None
+    resume: str | None = None
+    continue_last: bool = False
+    linear: bool = False
+
+    def merged(self, later: Flags) -> Flags:
+        """These flags with those of `later` over them."""
+        given = {name: value for name, value in _items(later) if value not in (None, False)}
+        return dataclasses.replace(self, **given)
+
+
+def _items(flags: Flags) -> list[tuple[str, Any]]:
+    return [(item.name, getattr(flags, item.name)) for item in dataclasses.fields(flags)]
+
+
+_OPTIONS: dict[str, Callable[[FunctionT], FunctionT]] = {
+    "profile": click.option("-p", "--profile", metavar="NAME", help="Profile to work with."),
+    "model": click.option("-m", "--model", metavar="NAME", help="Model; `demo` needs no key and no network."),
+    "base_url": click.option("--base-url", metavar="URL", help="OpenAI-compatible endpoint."),
+    "api_key": click.option("--api-key", metavar="KEY", help="Key (the environment is safer: flags can be seen)."),
+    "toolsets": click.option("-t", "--toolsets", metavar="A,B", help="Toolsets on offer; '' for none."),
+    "max_turns": click.option("--max-turns", type=click.IntRange(min=1), metavar="N", help="Model requests a turn."),
+    "reasoning_effort": click.option("--reasoning-effort", type=click.Choice(EFFORTS), help="How long to think."),
+    "mode": click.option("--mode", type=click.Choice(MODES), help="What runs without asking."),
+    "resume": click.option("--resume", metavar="ID", help="Go on with a saved session."),
+    "continue_last": click.option("--continue", "continue_last", is_flag=True, help="Go on with the last session."),
+    "linear": click.option("--linear", is_flag=True, help="Append-only text, for screen readers."),
+}
+
+ENDPOINT = ("profile", "model", "base_url", "api_key")
+ENGINE = (*ENDPOINT, "toolsets", "max_turns", "reasoning_effort", "mode", "resume", "continue_last")
+EVERY = (*ENGINE, "linear")
+
+
+def takes(*names: str) -> Callable[[FunctionT], FunctionT]:
+    """Gives a command the named common flags; its function gets one `flags: Flags` argument for all of them.
+
+    A common flag given before the command's name that the command does not take is a usage error.
+    """
+
+    def decorate(function: FunctionT) -> FunctionT:
+        @click.pass_context
+        def call(context: click.Context, /, **values: Any) -> Any:
+            own = Flags(**{name: values.pop(name) for name in names})
+            before = context.find_object(Flags) if context.parent is not None else None
+            for name, value in _items(before or Flags()):
+                if value not in (None, False) and name not in names:
+                    spelled = "continue" if name == "continue_last" else name.replace("_", "-")
+                    raise UsageError(_("--{flag} means nothing to this command").format(flag=spelled))
+            return function(flags=(before or Flags()).merged(own), **values)
+
+        call.__name__ = function.__name__
+        call.__doc__ = function.__doc__
+        call.__click_params__ = list(getattr(function, "__click_params__", []))  # type: ignore[attr-defined]
+        for name in reversed(names):
+            call = _OPTIONS[name](call)
+        return call  # type: ignore[return-value]
+
+    return decorate
+
+
+def resolve(flags: Flags) -> Resolved:
+    """The settings in force. Warnings about the set-up go to standard error.
+
+    Raises:
+        ConfigError, UsageError: see `hermes_engine.profiles.resolve`.
+    """
+    from hermes_engine.profiles import resolve as resolve_profile
+    from hermes_engine.settings import Overrides
+    from hermes_engine.toolsets import expand
+    from hermes_tui.printing.streams import err
+
+    toolsets = None
+    if flags.toolsets is not None:
+        toolsets = tuple(expand(part.strip() for part in flags.toolsets.split(",") if part.strip()))
+    resolved = resolve_profile(
+        Overrides(
+            profile=flags.profile,
+            model=flags.model,
+            base_url=flags.base_url,
+            api_key=flags.api_key,
+            toolsets=toolsets,
+            max_turns=flags.max_turns,
+            reasoning_effort=flags.reasoning_effort,
+            mode=flags.mode,
+        )
+    )
+    for warning in resolved.warnings:
+        err(f"hermes: {warning}", style="yellow")
+    return resolved

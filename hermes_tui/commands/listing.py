@@ -1,0 +1,106 @@
+"""Words for lists: sessions, durations, counts, money, files to complete. Knows no front end; may read the disk."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_engine.errors import UsageError
+from hermes_engine.messages import Usage
+from hermes_tui.cleaning import one_line
+from hermes_tui.commands.host import Completion
+from hermes_tui.texts import _
+
+if TYPE_CHECKING:
+    from hermes_engine.store.sessions import SessionRow, SessionStore
+
+_UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "m"), (1.0, "s"))
+
+
+def span(seconds: float) -> str:
+    """A duration in at most two units: `48s`, `4m02`, `2h05`, `3d`."""
+    total = max(0, int(seconds))
+    if total < 60:
+        return f"{total}s"
+    if total < 3600:
+        return f"{total // 60}m{total % 60:02}"
+    if total < 86400:
+        return f"{total // 3600}h{total % 3600 // 60:02}"
+    return f"{total // 86400}d"
+
+
+def ago(when: float, now: float | None = None) -> str:
+    """How long ago a moment was (seconds since the epoch), in its largest unit."""
+    seconds = max(0.0, (time.time() if now is None else now) - when)
+    for size, unit in _UNITS:
+        if seconds >= size:
+            return _("{n}{unit} ago").format(n=int(seconds // size), unit=unit)
+    return _("now")
+
+
+def thousands(count: int) -> str:
+    """A count short enough for a line: 950, 12.3k, 4.1M."""
+    if count < 1000:
+        return str(count)
+    if count < 100_000:
+        return f"{count / 1000:.1f}k"
+    return f"{count // 1000}k" if count < 1_000_000 else f"{count / 1_000_000:.1f}M"
+
+
+def money(used: Usage) -> str:
+    """What it cost, or that this is unknown."""
+    if not used.cost_known:
+        return _("unknown")
+    return f"${used.cost_usd:.4f}" if 0 < used.cost_usd < 0.01 else f"${used.cost_usd:.2f}"
+
+
+def recent_sessions(store: SessionStore, *, limit: int) -> Sequence[SessionRow]:
+    """Saved chats, last used first. Blocks for the disk."""
+    return store.list(limit=limit)
+
+
+def find_session(store: SessionStore, words: str) -> SessionRow:
+    """The one saved chat whose id begins so or whose title holds the words. Blocks for the disk.
+
+    Raises:
+        UsageError: none, or several.
+    """
+    rows = recent_sessions(store, limit=1000)
+    by_id = [row for row in rows if row.id == words] or [row for row in rows if row.id.startswith(words)]
+    found = by_id or [row for row in rows if words.lower() in row.title.lower()]
+    if not found:
+        raise UsageError(_("no saved chat {words}").format(words=repr(words)), hint="hermes sessions list")
+    if len(found) > 1:
+        some = ", ".join(f"{row.id} ({one_line(row.title, 40)})" for row in found[:4])
+        raise UsageError(_("several chats match {words}: {some}").format(words=repr(words), some=some))
+    return found[0]
+
+
+def session_rows(rows: Iterable[SessionRow], *, here: str = "") -> Iterator[tuple[str, ...]]:
+    """Cells of saved chats: id, title, model, messages, last used."""
+    for row in rows:
+        title = one_line(row.title, 60) or _("untitled")
+        mark = f" ({_('open')})" if row.id == here else ""
+        yield row.id, title + mark, row.model, str(row.messages), ago(row.updated)
+
+
+def file_completions(typed: str, suffixes: tuple[str, ...]) -> list[Completion]:
+    """Files and folders that begin as typed; files only with one of the suffixes. `start` counts from `typed`."""
+    path = Path(typed).expanduser()
+    folder, beginning = (path, "") if typed.endswith("/") or not typed else (path.parent, path.name)
+    head = typed[: len(typed) - len(beginning)]
+    found = []
+    try:
+        for item in sorted(folder.iterdir()):
+            hidden = item.name.startswith(".") and not beginning.startswith(".")
+            if hidden or not item.name.startswith(beginning):
+                continue
+            if item.is_dir():
+                found.append(Completion(f"{head}{item.name}/"))
+            elif item.suffix in suffixes:
+                found.append(Completion(f"{head}{item.name}"))
+    except OSError:
+        return []
+    return found[:50]

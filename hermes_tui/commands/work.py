@@ -1,0 +1,212 @@
+"""Slash commands about what runs: agents, the queue, stopping, steering, batch runs. Knows no front end."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_engine.errors import UnknownName, UsageError
+from hermes_tui.cleaning import one_line
+from hermes_tui.commands.host import CommandHost, Completion, Output
+from hermes_tui.commands.listing import file_completions, span, thousands
+from hermes_tui.commands.registry import command, words
+from hermes_tui.texts import _, ngettext
+
+if TYPE_CHECKING:
+    from hermes_engine.session import AgentRow
+
+QUIET_SECONDS = 90.0
+"""An agent that says nothing for longer is called quiet."""
+
+
+def _agent_table(rows: Sequence[AgentRow]) -> tuple[tuple[str, ...], ...]:
+    now = time.time()
+    table = []
+    for row in rows:
+        state = row.state
+        if row.needs:
+            state = _("needs you")
+        elif row.state == "running" and row.heard and now - row.heard > QUIET_SECONDS:
+            state = _("quiet {span}").format(span=span(now - row.heard))
+        took = span((row.ended or now) - row.started) if row.started else ""
+        doing = one_line(row.activity or row.title, 80)
+        table.append((row.name, row.kind, state, doing, took, thousands(row.usage.total_tokens)))
+    return tuple(table)
+
+
+def _columns() -> tuple[str, ...]:
+    return _("agent"), _("kind"), _("state"), _("doing"), _("time"), _("tokens")
+
+
+@command("agents", help="Everything that is running", group="Work", while_busy=True)
+def agents(host: CommandHost, args: str) -> None:
+    if not host.open_screen("agents"):
+        host.show(Output("table", title=_("Agents"), columns=_columns(), rows=_agent_table(host.engine.agents())))
+
+
+@command("tasks", help="Work beside this chat", group="Work", while_busy=True)
+def tasks(host: CommandHost, args: str) -> None:
+    rows = [row for row in host.engine.agents() if row.kind in ("background", "batch")]
+    if not rows:
+        host.show(Output("text", _("Nothing runs beside this chat.")))
+        return
+    host.show(Output("table", title=_("Tasks"), columns=_columns(), rows=_agent_table(rows)))
+
+
+def _running(host: CommandHost) -> list[AgentRow]:
+    return [row for row in host.engine.agents() if row.state == "running"]
+
+
+def _stop_words(host: CommandHost, typed: str) -> list[Completion]:
+    rows = [(row.name, one_line(row.title, 60)) for row in _running(host)]
+    return words(typed, [("all", _("everything that runs")), *rows])
+
+
+@command("stop", args="[name|all]", help="Stop this chat's turn, one agent, or all", group="Work", while_busy=True,
+         complete=_stop_words)  # fmt: skip
+def stop(host: CommandHost, args: str) -> None:
+    engine = host.engine
+    if not args:
+        if not engine.interrupt(host.session):
+            raise UsageError(_("nothing runs in this chat"), hint="/stop all")
+        return
+    running = _running(host)
+    chosen = running if args == "all" else [row for row in running if args in (row.name, row.id)]
+    if args != "all" and not chosen:
+        raise UnknownName("running agent", args, [row.name for row in running])
+    count = sum(engine.stop_agent(row.id) for row in chosen)
+    if not count:
+        raise UsageError(_("nothing runs"))
+    host.show(Output("text", ngettext("Stopping {n} agent.", "Stopping {n} agents.", count).format(n=count)))
+
+
+def _steer_words(host: CommandHost, typed: str) -> list[Completion]:
+    if " " in typed:
+        return []
+    return words(typed, [(row.name, one_line(row.title, 60)) for row in _running(host) if row.kind != "batch"])
+
+
+@command("steer", args="[name] TEXT", help="Tell a running agent something before its next step", group="Work",
+         while_busy=True, complete=_steer_words)  # fmt: skip
+def steer(host: CommandHost, args: str) -> None:
+    if not args:
+        raise UsageError(_("what should it be told?"), hint="/steer TEXT")
+    name, _blank, rest = args.partition(" ")
+    named = [row for row in _running(host) if row.name == name and row.session and row.kind != "batch"]
+    if named and rest.strip():
+        host.engine.steer(named[0].session, rest.strip())
+    else:
+        host.engine.steer(host.session, args)
+
+
+_QUEUE_VERBS = ("drop", "up", "edit", "send", "clear")
+
+
+def _queue_words(host: CommandHost, typed: str) -> list[Completion]:
+    helps = (_("take one out"), _("move one up"), _("take one back into the prompt"), _("send the first now"), "")
+    return words(typed, list(zip(_QUEUE_VERBS, helps, strict=True)))
+
+
+@command("queue", args="[drop|up|edit N | send | clear]", help="Show and edit what waits to be sent", group="Work",
+         while_busy=True, complete=_queue_words)  # fmt: skip
+def queue(host: CommandHost, args: str) -> None:
+    verb, _blank, number = args.partition(" ")
+    items = list(host.engine.queued(host.session))
+    if verb == "send":
+        if not host.engine.send_next(host.session):
+            raise UsageError(_("nothing waits"))
+        return
+    if verb == "clear":
+        items.clear()
+    elif verb in _QUEUE_VERBS:
+        position = _position(number, len(items))
+        item = items.pop(position)
+        if verb == "up":
+            items.insert(max(0, position - 1), item)
+        elif verb == "edit":
+            host.set_draft(item)
+    elif verb:
+        raise UnknownName("verb", verb, _QUEUE_VERBS)
+    if verb:
+        host.engine.set_queue(host.session, items)
+    _show_queue(host, items)
+
+
+def _position(number: str, count: int) -> int:
+    if not number.strip().isdecimal() or not 1 <= int(number) <= count:
+        raise UsageError(_("a number from the list is needed"), hint="/queue")
+    return int(number) - 1
+
+
+def _show_queue(host: CommandHost, items: Sequence[str]) -> None:
+    if not items:
+        host.show(Output("text", _("Nothing waits to be sent.")))
+        return
+    rows = tuple((str(number), one_line(item, 200)) for number, item in enumerate(items, 1))
+    host.show(Output("table", title=_("Waiting"), columns=("#", _("message")), rows=rows))
+
+
+@command("retry", help="Send the last message again", group="Work")
+def retry(host: CommandHost, args: str) -> None:
+    said = [message.content for message in host.engine.view(host.session).messages if message.role == "user"]
+    if not said:
+        raise UsageError(_("nothing was sent yet"))
+    host.engine.send(host.session, said[-1])
+
+
+def _batch_files(host: CommandHost, typed: str) -> list[Completion]:
+    return file_completions(typed, (".jsonl", ".json"))
+
+
+@command("batch", args="[FILE [n] | stop NAME]", help="Run every prompt of a file (or its first n) beside this chat",
+         group="Work", while_busy=True, blocking=True, complete=_batch_files)  # fmt: skip
+def batch(host: CommandHost, args: str) -> None:
+    if not args:
+        _show_runs(host)
+        return
+    first, _blank, rest = args.partition(" ")
+    if first == "stop" and rest:
+        if not host.engine.stop_batch(rest.strip()):
+            raise UnknownName("running batch", rest.strip(), [row.name for row in _batches(host)])
+        host.show(Output("text", _("Stopping {name}; what is in flight ends first.").format(name=rest.strip())))
+        return
+    file, count = _file_and_count(args)
+    if not file.is_file():
+        raise UsageError(_("there is no file {file}").format(file=file), hint=_("one JSON object a line with `prompt`"))
+    from hermes_engine.batch.options import checked
+
+    values = {"run_name": run_name(file), "dataset_file": file, "model": host.engine.view(host.session).model}
+    name = host.engine.start_batch(checked(values | ({"max_samples": count} if count else {})))
+    line = _("Batch {name} runs beside this chat; its files are in {folder}. /batch stop {name} ends it.")
+    host.show(Output("text", line.format(name=name, folder=Path("data") / name)))
+
+
+def _file_and_count(args: str) -> tuple[Path, int]:
+    name, _blank, last = args.rpartition(" ")
+    if name and last.isdecimal() and not Path(args).exists():
+        if int(last) < 1:
+            raise UsageError(_("at least one prompt is needed"))
+        return Path(name.strip().strip("\"'")).expanduser(), int(last)
+    return Path(args.strip("\"'")).expanduser(), 0
+
+
+def run_name(file: Path, now: float | None = None) -> str:
+    """A run's name out of its file and the local time: `prompts-1129-143005`."""
+    stem = re.sub(r"[^A-Za-z0-9_-]+", "-", file.stem).strip("-_")[:60] or "run"
+    moment = time.localtime(time.time() if now is None else now)
+    return f"{stem}-{time.strftime('%m%d-%H%M%S', moment)}"
+
+
+def _batches(host: CommandHost) -> list[AgentRow]:
+    return [row for row in host.engine.agents() if row.kind == "batch"]
+
+
+def _show_runs(host: CommandHost) -> None:
+    rows = _batches(host)
+    if not rows:
+        host.show(Output("text", _("No batch runs. /batch FILE runs every prompt of a JSONL file.")))
+        return
+    host.show(Output("table", title=_("Batch runs"), columns=_columns(), rows=_agent_table(rows)))
