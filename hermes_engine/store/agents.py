@@ -1,0 +1,213 @@
+"""Records of agents: chats, children, background tasks and workers of this and of other instances.
+
+A record is written before its agent starts, so that a crash leaves a truthful account; what a dead instance
+left open is closed as `interrupted`. Batch rows have no records here: the run's folder is theirs.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hermes_engine.messages import NO_USAGE, Usage
+from hermes_engine.store.database import Database, clean
+from hermes_engine.store.instances import Instances
+from hermes_engine.store.rows import usage_from_text, usage_text
+
+OPEN_STATES = ("waiting", "running")
+INTERRUPTED = "the program ended while this ran"
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRecord:
+    """One agent, past or present.
+
+    Attributes:
+        id: of the agent.
+        parent: agent that started it, or "".
+        session: whose it is: the result belongs there, whatever is open meanwhile.
+        instance: process it runs in.
+        name, title, kind: as in `events.AgentStarted`.
+        state: as in `events.AgentState`.
+        activity: what it did last, one line.
+        prompt: its task.
+        model, profile: what it runs on.
+        created, started, ended: seconds since the epoch; None where not yet.
+        usage: of the whole of it.
+        answer, error: its result.
+        result_seen: whether a person or its parent has had the result.
+    """
+
+    id: str
+    parent: str = ""
+    session: str = ""
+    instance: str = ""
+    name: str = ""
+    title: str = ""
+    kind: str = "chat"
+    state: str = "waiting"
+    activity: str = ""
+    prompt: str = ""
+    model: str = ""
+    profile: str = ""
+    created: float = 0.0
+    started: float | None = None
+    ended: float | None = None
+    usage: Usage = NO_USAGE
+    answer: str = ""
+    error: str = ""
+    result_seen: bool = False
+
+
+Names = list[str]
+Values = list[Any]
+"""Spelled out here because the store has a method named `list`."""
+
+
+class AgentStore:
+    """The agents' table."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def insert(self, record: AgentRecord) -> None:
+        """Records an agent before it starts. A second insert of the same id changes nothing."""
+        with self._database.write() as connection:
+            insert_agent(connection, record)
+
+    def change(self, agent: str, *, state: str | None = None, activity: str | None = None) -> None:
+        """Records a new state or action of an agent that has not ended."""
+        with self._database.write() as connection:
+            change_agent(connection, agent, state=state, activity=activity)
+
+    def finish(self, agent: str, *, state: str, answer: str = "", error: str = "", usage: Usage = NO_USAGE) -> None:
+        """Records how an agent ended. Only the first end counts."""
+        with self._database.write() as connection:
+            finish_agent(connection, agent, state=state, answer=answer, error=error, usage=usage)
+
+    def get(self, agent: str) -> AgentRecord | None:
+        """One record, or None."""
+        rows = self._database.read("SELECT * FROM agents WHERE id = ?", (agent,))
+        return _record(rows[0]) if rows else None
+
+    def list(
+        self,
+        *,
+        session: str | None = None,
+        kinds: Sequence[str] | None = None,
+        states: Sequence[str] | None = None,
+        limit: int = 500,
+    ) -> tuple[AgentRecord, ...]:
+        """Records, the newest first, of all instances."""
+        where, values = ["1"], []
+        for column, wanted in (
+            ("session", None if session is None else (session,)),
+            ("kind", kinds),
+            ("state", states),
+        ):
+            if wanted is not None:
+                where.append(f"{column} IN ({','.join('?' * len(wanted))})")
+                values += [*wanted]
+        return self._select(f"{' AND '.join(where)} ORDER BY created DESC, rowid DESC LIMIT ?", [*values, limit])
+
+    def unseen(self, session: str) -> tuple[AgentRecord, ...]:
+        """Ended children and background tasks of a session whose results nobody has had, oldest first."""
+        where = (
+            "session = ? AND ended IS NOT NULL AND result_seen = 0 AND kind IN ('child', 'background') ORDER BY ended"
+        )
+        return self._select(where, [session])
+
+    def mark_seen(self, agents: Sequence[str]) -> None:
+        """Records that the results were delivered."""
+        with self._database.write() as connection:
+            connection.executemany("UPDATE agents SET result_seen = 1 WHERE id = ?", [(agent,) for agent in agents])
+
+    def close_dead(self) -> tuple[AgentRecord, ...]:
+        """Ends, as `interrupted`, what instances that no longer live left open; returns those records.
+
+        Agents of living instances are left alone. Identity is boot, pid and birth of the process.
+        """
+        instances = Instances(self._database)
+        instances.bury()
+        with self._database.write() as connection:
+            rows = connection.execute(
+                "UPDATE agents SET state = 'interrupted', error = ?, ended = ? WHERE ended IS NULL AND NOT EXISTS"
+                " (SELECT 1 FROM instances i WHERE i.id = agents.instance AND i.ended IS NULL) RETURNING *",
+                (INTERRUPTED, time.time()),
+            ).fetchall()
+            connection.execute(
+                "UPDATE runs SET status = 'interrupted', error = ?, ended = ? WHERE ended IS NULL AND NOT EXISTS"
+                " (SELECT 1 FROM instances i WHERE i.id = runs.instance AND i.ended IS NULL)",
+                (INTERRUPTED, time.time()),
+            )
+        return tuple(_record(row) for row in rows)
+
+    def _select(self, where: str, values: Sequence[Any]) -> tuple[AgentRecord, ...]:
+        return tuple(_record(row) for row in self._database.read(f"SELECT * FROM agents WHERE {where}", values))
+
+
+def insert_agent(connection: sqlite3.Connection, record: AgentRecord) -> None:
+    """Within a transaction: see `AgentStore.insert`."""
+    now = record.created or time.time()
+    connection.execute(
+        "INSERT OR IGNORE INTO agents (id, parent, session, instance, name, title, kind, state, activity, prompt,"
+        " model, profile, created, started) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        (
+            record.id,
+            record.parent,
+            record.session,
+            record.instance,
+            clean(record.name),
+            clean(record.title),
+            record.kind,
+            record.state,
+            clean(record.activity),
+            clean(record.prompt),
+            clean(record.model),
+            clean(record.profile),
+            now,
+            now if record.state == "running" else record.started,
+        ),
+    )
+
+
+def change_agent(
+    connection: sqlite3.Connection,
+    agent: str,
+    *,
+    state: str | None = None,
+    activity: str | None = None,
+    now: float | None = None,
+) -> None:
+    """Within a transaction: see `AgentStore.change`."""
+    connection.execute(
+        "UPDATE agents SET state = coalesce(?, state), activity = coalesce(?, activity),"
+        " started = CASE WHEN started IS NULL AND ? = 'running' THEN ? ELSE started END"
+        " WHERE id = ? AND ended IS NULL",
+        (state, None if activity is None else clean(activity), state, now or time.time(), agent),
+    )
+
+
+def finish_agent(
+    connection: sqlite3.Connection,
+    agent: str,
+    *,
+    state: str,
+    answer: str = "",
+    error: str = "",
+    usage: Usage = NO_USAGE,
+    now: float | None = None,
+) -> None:
+    """Within a transaction: see `AgentStore.finish`."""
+    connection.execute(
+        "UPDATE agents SET state = ?, answer = ?, error = ?, usage = ?, ended = ? WHERE id = ? AND ended IS NULL",
+        (state, clean(answer), clean(error), usage_text(usage), now or time.time(), agent),
+    )
+
+
+def _record(row: sqlite3.Row) -> AgentRecord:
+    values = {name: row[name] for name in row.keys() if name not in ("usage", "result_seen")}  # noqa: SIM118
+    return AgentRecord(**values, usage=usage_from_text(row["usage"]), result_seen=bool(row["result_seen"]))

@@ -1,0 +1,256 @@
+"""One SQLite file, used by many threads and processes at once. Knows nothing of what the tables mean.
+
+Every write is `BEGIN IMMEDIATE` (a transaction that reads first and writes later fails at once when another
+writer was between, whatever the timeout), waits for the lock, and is tried again a bounded number of times.
+One connection a thread. WAL on local disks; on network file systems, where its shared memory does not work,
+DELETE. A file in a form we don't know is left as it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import re
+import shutil
+import sqlite3
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from hermes_engine.errors import StateError
+from hermes_engine.paths import open_private, private_dir
+from hermes_engine.store.filesystem import is_network
+
+Migration = tuple[str, Callable[[sqlite3.Connection], None]]
+"""Name, and the function that makes the change; it runs inside a transaction and commits nothing itself."""
+
+APPLICATION_ID = 0x4845524D
+"""Marks a database file as ours ("HERM")."""
+
+OLDEST_SQLITE = (3, 35, 0)
+"""First version with RETURNING."""
+
+_BUSY_MILLISECONDS = 5000
+_TRIES = 4
+_SLOW_DISK = (
+    "{} is on a disk that several machines share: state is kept there the slow way "
+    "(HERMES_STATE_DIR can name a local folder)"
+)
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+
+
+def clean(text: str) -> str:
+    """The text as SQLite can hold it: a lone surrogate becomes U+FFFD."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+
+
+class Database:
+    """A migrated SQLite file.
+
+    Args:
+        path: the file; created private, with its folder, when missing.
+        migrations: in order; those not applied yet are applied at once.
+        on_notice: hears, at most once, a line a person should read about how the file is kept.
+
+    Raises:
+        StateError: cannot be opened, is not ours, or was written by a newer version.
+    """
+
+    def __init__(
+        self, path: Path, migrations: Sequence[Migration], *, on_notice: Callable[[str], None] | None = None
+    ) -> None:
+        if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+            needed = ".".join(map(str, OLDEST_SQLITE))
+            raise StateError(f"SQLite {needed} or newer is needed, this Python has {sqlite3.sqlite_version}")
+        self.path = path
+        self._local = threading.local()
+        self._lock = threading.Lock()
+        self._open: dict[int, sqlite3.Connection] = {}
+        self._temporary: Path | None = None
+        self._closed = False
+        self._synchronous = "NORMAL"
+        with _readable_faults(path):
+            private_dir(path.parent)
+            _refuse_foreign(path)
+            os.close(open_private(path, os.O_RDWR | os.O_CREAT))
+            self._migrate(migrations)
+            if self._journal() != "wal":
+                self.connection().execute("PRAGMA synchronous=FULL")
+                self._synchronous = "FULL"
+                if on_notice is not None:
+                    on_notice(_SLOW_DISK.format(path.parent))
+
+    @classmethod
+    def temporary(cls, migrations: Sequence[Migration]) -> Database:
+        """A database that vanishes when it is closed, for runs that keep nothing."""
+        folder = Path(tempfile.mkdtemp(prefix="hermes-state-"))
+        database = cls(folder / "state.db", migrations)
+        database._temporary = folder
+        return database
+
+    def connection(self) -> sqlite3.Connection:
+        """This thread's connection, opened at its first use. Raises StateError."""
+        found: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if found is not None and not self._closed:
+            return found
+        with _readable_faults(self.path), self._lock:
+            if self._closed:
+                raise StateError(f"{self.path} is closed")
+            self._drop_dead_threads()
+            made = sqlite3.connect(
+                self.path, timeout=_BUSY_MILLISECONDS / 1000, isolation_level=None, check_same_thread=False
+            )
+            made.row_factory = sqlite3.Row
+            made.execute(f"PRAGMA busy_timeout={_BUSY_MILLISECONDS}")
+            made.execute("PRAGMA foreign_keys=ON")
+            made.execute(f"PRAGMA synchronous={self._synchronous}")
+            made.execute("PRAGMA journal_size_limit=16777216")
+            self._open[threading.get_ident()] = made
+            self._local.connection = made
+            return made
+
+    def read(self, sql: str, values: Sequence[Any] = ()) -> list[sqlite3.Row]:
+        """All rows of a query; no transaction stays open behind it. Raises StateError."""
+        with _readable_faults(self.path):
+            return self.connection().execute(sql, values).fetchall()
+
+    @contextlib.contextmanager
+    def write(self) -> Iterator[sqlite3.Connection]:
+        """A transaction: committed at the end of the block, undone when the block raises.
+
+        Raises:
+            StateError: the lock was not to be had, the disk is full, the file is damaged, …
+        """
+        connection = self.connection()
+        with _readable_faults(self.path):
+            _again_while_busy(lambda: connection.execute("BEGIN IMMEDIATE"))
+            try:
+                yield connection
+                _again_while_busy(lambda: connection.execute("COMMIT"))
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+
+    def data_version(self) -> int:
+        """A number that changes when another connection changed the file; ask on a thread that does not write."""
+        return int(self.read("PRAGMA data_version")[0][0])
+
+    @property
+    def has_fts5(self) -> bool:
+        """Whether this SQLite can search full text."""
+        return any(row[0] == "ENABLE_FTS5" for row in self.read("PRAGMA compile_options"))
+
+    def close(self) -> None:
+        """Closes every thread's connection. Later use raises StateError."""
+        with self._lock:
+            self._closed = True
+            for connection in self._open.values():
+                connection.close()
+            self._open.clear()
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+
+    def _drop_dead_threads(self) -> None:
+        alive = {thread.ident for thread in threading.enumerate()} - {threading.get_ident()}
+        for ident in [ident for ident in self._open if ident not in alive]:
+            self._open.pop(ident).close()
+
+    def _migrate(self, migrations: Sequence[Migration]) -> None:
+        known = [name for name, _ in migrations]
+        if self._applied() == known:
+            return
+        with self.write() as connection:
+            connection.execute("CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, applied REAL NOT NULL)")
+            applied = self._applied()
+            if applied[: len(known)] != known[: len(applied)] or len(applied) > len(known):
+                raise StateError(f"{self.path} was written by a newer version", hint="update, or move the file away")
+            for name, change in migrations[len(applied) :]:
+                change(connection)
+                connection.execute("INSERT INTO migrations (name, applied) VALUES (?, ?)", (name, time.time()))
+            connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
+
+    def _applied(self) -> list[str]:
+        if not self.read("SELECT 1 FROM sqlite_master WHERE name = 'migrations'"):
+            return []
+        return [row[0] for row in self.read("SELECT name FROM migrations ORDER BY rowid")]
+
+    def _journal(self) -> str:
+        """Sets the journal mode and returns the one in effect.
+
+        The change wants the file alone and does not wait for it: another process that opens the file at the
+        same moment makes it fail, and then has often made the change itself.
+        """
+        connection = self.connection()
+        wanted = "delete" if is_network(self.path) else "wal"
+        deadline = time.monotonic() + _BUSY_MILLISECONDS / 1000
+        while True:
+            mode = str(connection.execute("PRAGMA journal_mode").fetchone()[0])
+            if mode == wanted:
+                return mode
+            try:
+                return str(connection.execute(f"PRAGMA journal_mode={wanted}").fetchone()[0])
+            except sqlite3.OperationalError as error:
+                if not _is_busy(error) or time.monotonic() > deadline:
+                    return mode
+            time.sleep(random.uniform(0.01, 0.05))
+
+
+def _refuse_foreign(path: Path) -> None:
+    """Raises StateError, without writing a byte, when the file is not empty and not one of ours."""
+    if not path.exists():
+        return
+    if not path.is_file():
+        raise StateError(f"{path} is not a file")
+    with path.open("rb") as stream:
+        header = stream.read(100)
+    if not header:
+        return
+    foreign = StateError(
+        f"{path} belongs to another program; it is left as it is", hint="move it away, or set HERMES_STATE_DIR"
+    )
+    if not header.startswith(b"SQLite format 3\0"):
+        raise foreign
+    if int.from_bytes(header[68:72], "big") == APPLICATION_ID:
+        return
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_BUSY_MILLISECONDS / 1000)
+    try:
+        mark = connection.execute("PRAGMA application_id").fetchone()[0]
+        tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    finally:
+        connection.close()
+    if mark != APPLICATION_ID and (mark or tables):
+        raise foreign
+
+
+def _is_busy(error: sqlite3.Error) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def _again_while_busy(action: Callable[[], sqlite3.Cursor]) -> sqlite3.Cursor:
+    for attempt in range(1, _TRIES + 1):
+        try:
+            return action()
+        except sqlite3.OperationalError as error:
+            if not _is_busy(error) or attempt == _TRIES:
+                raise
+        time.sleep(random.uniform(0.01, 0.05) * attempt)
+    raise AssertionError("unreachable")
+
+
+@contextlib.contextmanager
+def _readable_faults(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (sqlite3.IntegrityError, sqlite3.ProgrammingError):
+        raise
+    except sqlite3.OperationalError as error:
+        hint = "another program holds it; try again when it is done" if _is_busy(error) else ""
+        raise StateError(f"{path}: {error}", hint=hint) from error
+    except sqlite3.DatabaseError as error:
+        raise StateError(f"{path}: {error}", hint="the file is damaged; it is left as it is") from error
+    except OSError as error:
+        raise StateError(f"{path}: {error.strerror or error}") from error
