@@ -9,7 +9,6 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 from hermes_engine.errors import HermesError
 from hermes_tui.printing.streams import close_quietly, error, prepare
@@ -51,23 +50,7 @@ def _fault_line(fault: Exception) -> str:
     if isinstance(fault, OSError) and fault.strerror:
         where = f": {fault.filename}" if fault.filename else ""
         detail = f"{fault.strerror}{where}"
+    from hermes_tui.printing.faults import log_fault
+
     path = log_fault(fault)
     return f"{detail} — the details are in {path}" if path else detail
-
-
-def log_fault(fault: BaseException) -> Path | None:
-    """Appends the traceback to the home's log, private; None when that cannot be written."""
-    import traceback
-    from datetime import UTC, datetime
-
-    from hermes_engine.paths import Home, open_private, private_dir
-
-    text = "".join(traceback.format_exception(fault))
-    stamp = datetime.now(UTC).isoformat(timespec="seconds")
-    try:
-        path = private_dir(Home.from_env().logs) / "hermes.log"
-        with os.fdopen(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), "w", errors="replace") as log:
-            log.write(f"{stamp} {text}\n")
-    except (OSError, HermesError):
-        return None
-    return path

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hermes_engine.errors import UsageError
+from hermes_tui.cleaning import one_line
 from hermes_tui.commands.host import CommandHost, Completion, Output
-from hermes_tui.commands.listing import ago, find_session, recent_sessions, session_rows
+from hermes_tui.commands.listing import ago, recent_sessions, session_rows
 from hermes_tui.commands.registry import command, words
 from hermes_tui.commands.transcript import EXTENSIONS, answers, code_blocks, written
 from hermes_tui.texts import _, ngettext
@@ -20,8 +21,8 @@ def new(host: CommandHost, args: str) -> None:
 
 def _sessions(host: CommandHost, typed: str) -> Iterator[Completion]:
     for row in recent_sessions(host.engine.sessions(), limit=30):
-        if row.id != host.session and (row.id.startswith(typed) or typed.lower() in row.title.lower()):
-            yield Completion(row.id, f"{row.title or _('untitled')} · {ago(row.updated)}")
+        if row.id != host.session and (row.id.startswith(typed) or typed.lower() in row.name.lower()):
+            yield Completion(row.id, f"{one_line(row.name, 60)} · {ago(row.updated)}")
 
 
 @command(
@@ -37,7 +38,7 @@ def resume(host: CommandHost, args: str) -> None:
         if not host.open_screen("sessions"):
             _list_sessions(host)
         return
-    row = find_session(host.engine.sessions(), args)
+    row = host.engine.sessions().find(args)
     if row.id == host.session:
         raise UsageError(_("this chat is open"))
     host.run_session(resume=row.id)

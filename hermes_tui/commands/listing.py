@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_engine.errors import UsageError
 from hermes_engine.messages import Usage
 from hermes_tui.cleaning import one_line
 from hermes_tui.commands.host import Completion
@@ -61,27 +60,10 @@ def recent_sessions(store: SessionStore, *, limit: int) -> Sequence[SessionRow]:
     return store.list(limit=limit)
 
 
-def find_session(store: SessionStore, words: str) -> SessionRow:
-    """The one saved chat whose id begins so or whose title holds the words. Blocks for the disk.
-
-    Raises:
-        UsageError: none, or several.
-    """
-    rows = recent_sessions(store, limit=1000)
-    by_id = [row for row in rows if row.id == words] or [row for row in rows if row.id.startswith(words)]
-    found = by_id or [row for row in rows if words.lower() in row.title.lower()]
-    if not found:
-        raise UsageError(_("no saved chat {words}").format(words=repr(words)), hint="hermes sessions list")
-    if len(found) > 1:
-        some = ", ".join(f"{row.id} ({one_line(row.title, 40)})" for row in found[:4])
-        raise UsageError(_("several chats match {words}: {some}").format(words=repr(words), some=some))
-    return found[0]
-
-
 def session_rows(rows: Iterable[SessionRow], *, here: str = "") -> Iterator[tuple[str, ...]]:
     """Cells of saved chats: id, title, model, messages, last used."""
     for row in rows:
-        title = one_line(row.title, 60) or _("untitled")
+        title = one_line(row.name, 60)
         mark = f" ({_('open')})" if row.id == here else ""
         yield row.id, title + mark, row.model, str(row.messages), ago(row.updated)
 

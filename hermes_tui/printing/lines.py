@@ -59,7 +59,7 @@ class EventLines:
             return []
         if isinstance(event, (events.BatchStarted, events.BatchFinished)):
             return list(handler(self, event))
-        if event.session != self.session:
+        if event.session not in (self.session, ""):
             return []
         if isinstance(event, (events.AgentStarted, events.AgentFinished, events.Notice)):
             return list(handler(self, event))

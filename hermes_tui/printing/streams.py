@@ -94,6 +94,14 @@ def error(text: str) -> None:
     err("hermes: " + " ".join(text.split()), style="red")
 
 
+def control(sequence: str) -> None:
+    """Sends a control sequence of our own to the terminal, as it is. Never for foreign text."""
+    if sys.__stdout__ is not None:
+        with contextlib.suppress(OSError, ValueError):
+            sys.__stdout__.write(sequence)
+            sys.__stdout__.flush()
+
+
 def close_quietly() -> None:
     """After a broken pipe: points standard output to nowhere, so that the interpreter's last flush is silent."""
     with contextlib.suppress(OSError, ValueError):

@@ -1,0 +1,298 @@
+"""The plain shell's state and rules, however lines are read: what a line means, what an event prints.
+
+Everything here runs on the front's one thread; `Front.post` brings work of other threads there. Knows no terminal.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from hermes_engine.errors import HermesError
+from hermes_engine.events import ApprovalAsked, Event, QuestionAsked, RequestSettled, TurnFinished
+from hermes_tui.cleaning import one_line
+from hermes_tui.commands import Output, dispatch
+from hermes_tui.commands.answers import read_answer
+from hermes_tui.commands.host import HostKind
+from hermes_tui.commands.listing import money, thousands
+from hermes_tui.printing.lines import EventLines, Line, request_lines
+from hermes_tui.printing.outputs import output_lines
+from hermes_tui.repl.host import ShellHost
+from hermes_tui.texts import _, ngettext
+
+if TYPE_CHECKING:
+    from hermes_engine.profiles import Resolved
+    from hermes_engine.session import Engine, SessionView
+
+ANSWER_DELAY_SECONDS = 0.4
+"""A request that just appeared takes no answer: the key was meant for something else."""
+
+AGAIN_SECONDS = 3.0
+"""Within this a second Ctrl+C, or a second wish to leave while work runs, is meant."""
+
+CYCLE = ("ask", "edits", "plan", "auto")
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """With what the shell opens."""
+
+    resolved: Resolved
+    resume: str | None = None
+    continue_last: bool = False
+    mode: str | None = None
+
+
+class Front(Protocol):
+    """How lines come in and go out. All but `post` is called on the front's own thread."""
+
+    kind: HostKind
+
+    def post(self, work: Callable[[], None]) -> None:
+        """Runs work on the front's thread; may be called from any thread."""
+
+    def put(self, lines: Sequence[Line]) -> None:
+        """Prints lines above the prompt."""
+
+    def changed(self) -> None:
+        """What the prompt shows may have changed."""
+
+    def set_draft(self, text: str) -> None:
+        """Puts text into the prompt."""
+
+    def clear(self) -> None:
+        """Empties the view."""
+
+    def leave(self) -> None:
+        """Ends the shell."""
+
+
+class Shell:
+    """One plain shell on one engine."""
+
+    def __init__(self, opening: Opening, front: Front, *, attended: bool) -> None:
+        from hermes_engine.session import Engine
+
+        self.front = front
+        self.resolved = opening.resolved
+        self.waiting: dict[str, ApprovalAsked | QuestionAsked] = {}
+        self.failed = 0
+        self._shown_at = 0.0
+        self._asked_to_leave = 0.0
+        self.engine: Engine = Engine(self.resolved, self._sink, attended=attended)
+        self.engine.start()
+        self.host = ShellHost(self)
+        try:
+            view = self.engine.open_session(
+                Path.cwd(), resume=opening.resume, continue_last=opening.continue_last, mode=opening.mode
+            )
+        except BaseException:
+            self.engine.close()
+            raise
+        self.session = view.id
+        self.lines = self._event_lines()
+
+    def _event_lines(self) -> EventLines:
+        return EventLines(self.session, starts=self.front.kind == "linear")
+
+    def _sink(self, event: Event) -> None:
+        self.front.post(lambda: self.hear(event))
+
+    # -- what is said ---------------------------------------------------------------------------------------------
+
+    def greet(self) -> None:
+        """The first lines: what this is, and what was resumed."""
+        view = self.engine.view(self.session)
+        self.say("text", _("Hermes, plain shell. /help lists the commands, /quit leaves."))
+        self.show_resumed(view)
+        try:
+            self.resolved.endpoint_for(view.model)
+        except HermesError as error:
+            self.say("error", error.line)
+
+    def show_resumed(self, view: SessionView) -> None:
+        """Says with what a resumed chat goes on; nothing for an empty one."""
+        if not view.messages:
+            return
+        count = len(view.messages)
+        line = ngettext("Going on with {title}: {n} message.", "Going on with {title}: {n} messages.", count)
+        self.say("text", line.format(title=one_line(view.title, 60) or view.id, n=count))
+        last = next((message for message in reversed(view.messages) if message.role == "assistant"), None)
+        if last is not None and last.content:
+            self.say("text", last.content)
+
+    def say(self, kind: str, text: str) -> None:
+        """Shows a line of the shell itself."""
+        self.show(Output("error" if kind == "error" else "text", text))
+
+    def show(self, output: Output) -> None:
+        """Shows what a command says."""
+        self.front.put(output_lines(output))
+
+    def hear(self, event: Event) -> None:
+        """Takes an event in: prints its lines, keeps what waits for an answer."""
+        self.front.put(self.lines.feed(event))
+        if isinstance(event, (ApprovalAsked, QuestionAsked)):
+            if not self.waiting:
+                self._shown_at = time.monotonic()
+                self.front.put(request_lines(event))
+            self.waiting[event.request] = event
+        elif isinstance(event, RequestSettled) and event.request in self.waiting:
+            first = next(iter(self.waiting)) == event.request
+            del self.waiting[event.request]
+            if first and self.waiting:
+                self._shown_at = time.monotonic()
+                self.front.put(request_lines(next(iter(self.waiting.values()))))
+        elif isinstance(event, TurnFinished) and event.session == self.session and not event.parent_run:
+            self.failed += event.status != "ok"
+        self.front.changed()
+
+    # -- what is typed --------------------------------------------------------------------------------------------
+
+    def take(self, text: str) -> bool:
+        """Does what a typed line means. False when it belongs back in the prompt; the reason is shown."""
+        if self.waiting and not text.startswith("/"):
+            return self._take_answer(text)
+        if not text.strip():
+            self.engine.send_next(self.session)
+            return True
+        outcome = dispatch(text, self.host)
+        if outcome == "text":
+            try:
+                how = self.engine.send(self.session, text)
+            except HermesError as error:
+                self.say("error", error.line)
+                return False
+            if how == "queued":
+                self.front.put([Line(f"· {_('queued')}: {one_line(text, 80)}", "dim")])
+        return outcome != "refused"
+
+    def _take_answer(self, text: str) -> bool:
+        request = next(iter(self.waiting.values()))
+        if not text.strip():
+            return True
+        if time.monotonic() - self._shown_at < ANSWER_DELAY_SECONDS:
+            self.say("error", _("A question came up just now; press Enter again to answer it."))
+            return False
+        answer = read_answer(request, text)
+        if answer is None:
+            self.say("error", _("Answer what waits first: a number from the list. /stop ends the turn."))
+            return False
+        self.engine.answer(request.request, answer)
+        return True
+
+    def steer(self, text: str) -> None:
+        """Hands text to the running turn, or sends it."""
+        if text.strip():
+            self.engine.steer(self.session, text)
+            self.front.put([Line(f"· {_('at the next step')}: {one_line(text, 80)}", "dim")])
+
+    def take_back(self) -> str:
+        """The last queued message, taken out of the queue; "" when none waits."""
+        items = list(self.engine.queued(self.session))
+        if not items:
+            return ""
+        last = items.pop()
+        self.engine.set_queue(self.session, items)
+        return last
+
+    def next_mode(self) -> None:
+        """Goes on to the next approval mode."""
+        mode = self.engine.view(self.session).mode
+        position = CYCLE.index(mode) if mode in CYCLE else -1
+        self.engine.set_mode(self.session, CYCLE[(position + 1) % len(CYCLE)])
+        self.front.changed()
+
+    # -- stopping and leaving -------------------------------------------------------------------------------------
+
+    @property
+    def busy(self) -> bool:
+        """Whether a turn of this chat runs."""
+        return self.engine.busy(self.session)
+
+    def stop(self) -> bool:
+        """Stops the running turn; False when none runs."""
+        return self.engine.interrupt(self.session)
+
+    def interrupt(self) -> None:
+        """Ctrl+C on an empty prompt: stops the turn, else asks once more, else leaves."""
+        if self.stop():
+            return
+        if time.monotonic() - self._asked_to_leave < AGAIN_SECONDS:
+            self.front.leave()
+            return
+        self._asked_to_leave = time.monotonic()
+        self.say("text", _("Ctrl+C again to leave.") + self._running_words())
+
+    def ask_quit(self) -> None:
+        """Leaves; asks once more while something runs."""
+        running = self._running_words()
+        if running and time.monotonic() - self._asked_to_leave > 2 * AGAIN_SECONDS:
+            self._asked_to_leave = time.monotonic()
+            self.say("text", _("Still at work.") + running + " " + _("Once more to stop it and leave."))
+            return
+        self.front.leave()
+
+    def _running_words(self) -> str:
+        names = [row.name for row in self.engine.agents() if row.state == "running"]
+        return " " + _("Leaving stops: {names}.").format(names=", ".join(names)) if names else ""
+
+    def close(self) -> None:
+        """Ends the engine; blocks for up to a few seconds."""
+        self.engine.close()
+
+    # -- changing the chat ----------------------------------------------------------------------------------------
+
+    def open(self, resume: str | None) -> None:
+        """Opens another chat, off the front's thread, and goes on there."""
+
+        def work() -> None:
+            try:
+                view = self.engine.open_session(Path.cwd(), resume=resume)
+            except HermesError as error:
+                line = error.line
+                self.front.post(lambda: self.say("error", line))
+                return
+            self.front.post(lambda: self._switch(view))
+
+        self.host.in_background(work)
+
+    def _switch(self, view: SessionView) -> None:
+        self.session = view.id
+        self.lines = self._event_lines()
+        self.say("text", _("A new chat.") if not view.messages else "")
+        self.show_resumed(view)
+        self.front.changed()
+
+    # -- what the prompt shows ------------------------------------------------------------------------------------
+
+    def prompt(self) -> str:
+        """The words before the cursor."""
+        if not self.waiting:
+            return "❯ "
+        request = next(iter(self.waiting.values()))
+        if isinstance(request, QuestionAsked):
+            return f"◆ {one_line(request.question, 50)} ❯ "
+        choices = _("1 yes  2 session  3 no  4 always") if request.rule else _("1 yes  3 no")
+        return f"◆ {one_line(request.title, 50)}  {choices} ❯ "
+
+    def status(self) -> str:
+        """The line under the prompt: mode, model, what runs, what waits, context and cost."""
+        view = self.engine.view(self.session)
+        parts = [view.mode, one_line(view.model, 40)]
+        if view.busy:
+            parts.append(_("working, Esc stops"))
+        waiting = len(self.engine.queued(self.session))
+        if waiting:
+            parts.append(ngettext("{n} queued", "{n} queued", waiting).format(n=waiting))
+        runs = [row for row in self.engine.agents() if row.kind == "batch" and row.live]
+        parts += [f"{row.name} {row.activity}".rstrip() for row in runs]
+        if view.context_tokens:
+            size = f"/{thousands(view.context_window)}" if view.context_window else ""
+            parts.append(f"{thousands(view.context_tokens)}{size}")
+        if view.usage.cost_known and view.usage.cost_usd:
+            parts.append(money(view.usage))
+        return " · ".join(parts)
