@@ -128,7 +128,7 @@ class StorageSettings(Section):
     """How long things are kept."""
 
     keep_days: CountOrZero = 90
-    """Days that recorded events, ended agents and sessions not opened again stay; 0 keeps everything."""
+    """Days that recorded events and ended agents stay (conversations always do); 0 keeps everything."""
 
 
 class Price(Section):

@@ -1,0 +1,1 @@
+"""Sessions, agents, orders and recordings in one SQLite file (`state.db`)."""
