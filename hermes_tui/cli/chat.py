@@ -8,7 +8,7 @@ import click
 
 from hermes_engine.errors import UsageError
 from hermes_tui.cli.flags import EVERY, Flags, resolve, takes
-from hermes_tui.cli.oneshot import ask_once, read_prompt
+from hermes_tui.cli.oneshot import Form, ask_once, read_prompt
 from hermes_tui.printing.streams import dumb, err, is_terminal
 from hermes_tui.texts import _
 
@@ -28,7 +28,7 @@ def chat(flags: Flags, query: str | None, as_json: bool, stream_json: bool, quie
             raise UsageError(_("--json, --stream-json and --quiet need a prompt"), hint='hermes chat -q "PROMPT"')
         return open_here(flags)
     prompt = read_prompt() if query in (None, "-") else query
-    form = "events" if stream_json else "json" if as_json else "text"
+    form: Form = "events" if stream_json else "json" if as_json else "text"
     return ask_once(flags, _encodable(prompt or ""), form=form, quiet=quiet)
 
 
@@ -63,7 +63,9 @@ def open_here(flags: Flags) -> int:
 def _plain_shell(flags: Flags) -> int:
     from hermes_tui.repl import run_repl
 
-    return run_repl(resolve(flags), resume=flags.resume, continue_last=flags.continue_last, linear=flags.linear)
+    return run_repl(
+        resolve(flags), resume=flags.resume, continue_last=flags.continue_last, mode=flags.mode, linear=flags.linear
+    )
 
 
 def _encodable(text: str) -> str:
