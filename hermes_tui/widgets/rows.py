@@ -6,7 +6,6 @@ Knows terminal cells and grapheme clusters; knows no block and no screen.
 from __future__ import annotations
 
 import io
-from typing import NamedTuple
 
 from rich.cells import cell_len, split_graphemes
 from rich.console import Console
@@ -21,29 +20,57 @@ CONSOLE = Console(file=io.StringIO(), color_system="truecolor", force_terminal=T
 TAB = 4
 
 
-class Row(NamedTuple):
-    """One drawn line.
+class Row:
+    """One drawn line. Its strip is made when it is first drawn: most rows of a long answer never are.
 
     Attributes:
-        strip: what is drawn.
+        segments: what is drawn, `width` cells wide.
         inset: characters at its left that are decoration and no part of the text.
         joint: None where a line of the source begins; else what stood between this row and the one above
             before it was folded (" " or "").
         drawn: characters at its right that are decoration.
     """
 
-    strip: Strip
-    inset: int = 0
-    joint: str | None = None
-    drawn: int = 0
+    __slots__ = ("_strip", "drawn", "inset", "joint", "segments", "width")
+
+    def __init__(
+        self, segments: list[Segment], width: int, inset: int = 0, joint: str | None = None, drawn: int = 0
+    ) -> None:
+        self.segments, self.width = segments, width
+        self.inset, self.joint, self.drawn = inset, joint, drawn
+        self._strip: Strip | None = None
+
+    @property
+    def strip(self) -> Strip:
+        """The row as the toolkit draws it."""
+        if self._strip is None:
+            self._strip = Strip(self.segments, self.width)
+        return self._strip
+
+    @property
+    def text(self) -> str:
+        """Its characters, decoration included."""
+        return "".join(segment.text for segment in self.segments)
+
+    def behind(self, edge: list[Segment], width: int, inset: int) -> Row:
+        """The same row right of an edge of `width` cells; `inset` characters of it are decoration."""
+        return Row([*edge, *self.segments], self.width + width, inset, self.joint, self.drawn)
 
 
-BLANK = Row(Strip([], 0))
+BLANK = Row([], 0)
 
 
-def strip_of(text: Text) -> Strip:
-    """The text as a strip, its width measured."""
-    return Strip([segment for segment in text.render(CONSOLE) if segment.text != "\n"], text.cell_len)
+def row_of(text: Text, inset: int = 0, joint: str | None = None, drawn: int = 0) -> Row:
+    """The text as a row."""
+    return Row(segments_of(text), text.cell_len, inset, joint, drawn)
+
+
+def segments_of(text: Text) -> list[Segment]:
+    """The text in pieces of one style."""
+    if not text.spans:
+        # a text without spans would lose its own style here
+        return [Segment(text.plain, text.style if isinstance(text.style, Style) else None)]
+    return [segment for segment in text.render(CONSOLE) if segment.text != "\n"]
 
 
 def fold(text: Text, width: int) -> list[tuple[Text, str | None]]:

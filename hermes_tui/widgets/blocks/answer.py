@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 
+from rich.text import Text
+
 from hermes_tui.cleaning import clean
-from hermes_tui.widgets.blocks.base import INSET, Block, estimate_text
+from hermes_tui.widgets.blocks.base import INSET, Block, estimate_text, indented
 from hermes_tui.widgets.look import Look
 from hermes_tui.widgets.markdown.drawing import draw, draw_code
 from hermes_tui.widgets.markdown.splitting import Piece, Splitter
@@ -18,8 +20,6 @@ from hermes_tui.widgets.rows import BLANK, Row, blank
 _REFERENCE = re.compile(r"^ {0,3}\[[^\]\n]+\]: *\S", re.MULTILINE)
 _WHOLE_LIMIT = 60_000
 """Up to this length an answer with link definitions is read as one piece when it is complete."""
-
-Drawn = tuple[int, Look, int]
 
 
 class AnswerBlock(Block):
@@ -35,8 +35,7 @@ class AnswerBlock(Block):
         self._splitter = Splitter()
         self._drawn: list[Row] = []
         self._drawn_pieces = 0
-        self._drawn_for: Drawn | None = None
-        self._code_seen = 0
+        self._drawn_for: tuple[int, Look] | None = None
         if source:
             self._take(source)
         if not live:
@@ -80,20 +79,21 @@ class AnswerBlock(Block):
         self.touch()
 
     def rows(self, width: int, look: Look) -> list[Row]:
-        if self._drawn_for != (width, look, 0):
-            self._drawn, self._drawn_pieces, self._drawn_for = [], 0, (width, look, 0)
+        if self._drawn_for != (width, look):
+            self._drawn, self._drawn_pieces, self._drawn_for = [], 0, (width, look)
         while self._drawn_pieces < len(self._pieces):
             self._add_piece(self._drawn, self._pieces[self._drawn_pieces], width, look)
             self._drawn_pieces += 1
-        opened = self._splitter.open if self.live else None
-        if opened is None and not self.note:
-            return self._drawn or [BLANK]
         rows = list(self._drawn)
-        if opened is not None:
+        if not self.live:
+            # the transcript keeps what it shows; an old answer holds its words only
+            self._drawn_for = None
+            self._drawn = []
+        elif (opened := self._splitter.open) is not None:
             self._add_piece(rows, opened, width, look)
         if self.note:
-            rows.extend(_shift(draw(clean(self.note), width - INSET, look)))
-        return rows
+            rows.extend(indented(Text(clean(self.note), look.faint), width, Text(" " * INSET)))
+        return rows or [BLANK]
 
     def estimate(self, width: int) -> int:
         return estimate_text(self.source, width - INSET)
@@ -124,8 +124,4 @@ class AnswerBlock(Block):
 def _shift(rows: list[Row]) -> list[Row]:
     """The rows moved right by the inset."""
     air = blank(INSET)
-    moved: list[Row] = []
-    for row in rows:
-        strip = type(row.strip)([air, *row.strip], row.strip.cell_length + INSET)
-        moved.append(Row(strip, row.inset + INSET, row.joint, row.drawn))
-    return moved
+    return [row.behind([air], INSET, row.inset + INSET) for row in rows]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
 
 from rich.text import Text
 
 from hermes_tui.widgets.look import Look
-from hermes_tui.widgets.rows import Row, fold, strip_of
+from hermes_tui.widgets.rows import Row, fold, row_of
 
 INSET = 2
 """Columns of air left of what is not the person's."""
@@ -18,13 +17,10 @@ class Block:
     """One thing said or done.
 
     Attributes:
-        dense: stands without a blank row beside its like (cards, folded thoughts).
         version: grows with each change; what was drawn of an older one is void.
         open: whether the details are shown.
         changed: told after each change; set by the transcript.
     """
-
-    dense: ClassVar[bool] = False
 
     def __init__(self) -> None:
         self.version = 0
@@ -38,14 +34,22 @@ class Block:
             self.changed(self)
 
     @property
+    def dense(self) -> bool:
+        """Whether it stands without a blank row beside its like (cards, folded thoughts)."""
+        return False
+
+    @property
     def openable(self) -> bool:
         """Whether it has details to show."""
         return False
 
     @property
     def animated(self) -> bool:
-        """Whether its first rows change with time."""
+        """Whether it looks different as time goes by."""
         return False
+
+    def tick(self, frame: int, now: float) -> None:
+        """Four times a second while it is animated; `now` in monotonic seconds."""
 
     def toggle(self) -> bool:
         """Opens or closes the details; whether there are any."""
@@ -81,5 +85,5 @@ def indented(text: Text, width: int, left: Text, rest: Text | None = None) -> li
         edge = (left if number == 0 else after).copy()
         inset = len(edge.plain)
         edge.append_text(line)
-        rows.append(Row(strip_of(edge), inset, joint))
+        rows.append(row_of(edge, inset, joint))
     return rows

@@ -17,8 +17,6 @@ from hermes_tui.widgets.rows import Row, blank
 class NoticeBlock(Block):
     """One notice. `level` ∈ info | warning | error | stopped."""
 
-    dense = True
-
     def __init__(self, text: str, level: str = "info") -> None:
         super().__init__()
         self.text = text
@@ -31,6 +29,10 @@ class NoticeBlock(Block):
         if text != self.text or level is not None:
             self.text = text
             self.touch()
+
+    @property
+    def dense(self) -> bool:
+        return True
 
     def rows(self, width: int, look: Look) -> list[Row]:
         glyphs = look.glyphs
@@ -99,7 +101,4 @@ class OutputBlock(Block):
 
 def _inset(rows: list[Row]) -> list[Row]:
     air = blank(INSET)
-    return [
-        Row(type(row.strip)([air, *row.strip], row.strip.cell_length + INSET), row.inset + INSET, row.joint)
-        for row in rows
-    ]
+    return [row.behind([air], INSET, row.inset + INSET) for row in rows]

@@ -16,7 +16,7 @@ from hermes_tui.cleaning import escaped, one_line
 from hermes_tui.texts import _
 from hermes_tui.widgets.blocks.base import INSET, Block, estimate_text
 from hermes_tui.widgets.look import Look
-from hermes_tui.widgets.rows import Row, fold, shorten, strip_of
+from hermes_tui.widgets.rows import Row, fold, row_of, shorten
 
 QUIET_SECONDS = 0.4
 """For so long after it appeared a question takes no keys: they were meant for something else."""
@@ -63,6 +63,10 @@ class RequestBlock(Block):
         self.settled = ""
         self.settled_well = False
         self.hits: dict[int, list[tuple[int, int, int]]] = {}
+
+    @property
+    def dense(self) -> bool:
+        return bool(self.settled)
 
     @property
     def waiting(self) -> bool:
@@ -160,7 +164,7 @@ class RequestBlock(Block):
         line = Text(" " * INSET).append(f"{sign} ", style)
         line.append(one_line(self.settled), look.soft)
         line.append(f"  {one_line(escaped(self.title))}", look.faint)
-        return Row(strip_of(shorten(line, width, glyphs.ellipsis)), INSET + 2)
+        return row_of(shorten(line, width, glyphs.ellipsis), INSET + 2)
 
     def estimate(self, width: int) -> int:
         return 1 if self.settled else 6 + estimate_text(self.detail, width - 8)
@@ -190,7 +194,7 @@ class _Frame:
             line = shorten(line, self.width - 3, glyphs.ellipsis)
         line.append(glyphs.line * (self.width - line.cell_len - len(tail)), look.soft)
         line.append(tail, look.soft)
-        self.rows.append(Row(strip_of(line), len(line.plain)))
+        self.rows.append(row_of(line, len(line.plain)))
 
     def text(self, text: Text, indent: int = 0) -> None:
         side = self.look.glyphs.upright
@@ -201,9 +205,9 @@ class _Frame:
             fill = self.width - 2 - line.cell_len
             line.append(" " * max(0, fill))
             line.append(f" {side}", self.look.soft)
-            self.rows.append(Row(strip_of(line), inset, joint, max(0, fill) + 2))
+            self.rows.append(row_of(line, inset, joint, max(0, fill) + 2))
 
     def bottom(self) -> None:
         glyphs = self.look.glyphs
         line = " " * INSET + glyphs.corners[2] + glyphs.line * (self.width - INSET - 2) + glyphs.corners[3]
-        self.rows.append(Row(strip_of(Text(line, self.look.soft)), len(line)))
+        self.rows.append(row_of(Text(line, self.look.soft), len(line)))

@@ -8,14 +8,12 @@ from hermes_tui.cleaning import clean
 from hermes_tui.texts import _
 from hermes_tui.widgets.blocks.base import INSET, Block, estimate_text, indented
 from hermes_tui.widgets.look import Look
-from hermes_tui.widgets.rows import Row, shorten, strip_of
+from hermes_tui.widgets.rows import Row, row_of, shorten
 from hermes_tui.widgets.times import seconds_short
 
 
 class ThoughtBlock(Block):
     """Reasoning, growing or whole; `seconds` is how long it took, None when nobody measured it."""
-
-    dense = True
 
     def __init__(self, text: str = "", *, seconds: float | None = None, live: bool = False) -> None:
         super().__init__()
@@ -45,6 +43,10 @@ class ThoughtBlock(Block):
             self.touch()
 
     @property
+    def dense(self) -> bool:
+        return True
+
+    @property
     def openable(self) -> bool:
         return True
 
@@ -58,7 +60,7 @@ class ThoughtBlock(Block):
         if self.live and not self.open:
             last = clean(self.text).rstrip().rsplit("\n", 1)[-1].strip()
             line.append(f"  {last}", look.faint)
-        rows = [Row(strip_of(shorten(line, width, look.glyphs.ellipsis)), INSET + 2)]
+        rows = [row_of(shorten(line, width, look.glyphs.ellipsis), INSET + 2)]
         if self.open:
             body = Text(clean(self.text).strip("\n"), look.faint)
             rows.extend(indented(body, width, Text(" " * (INSET + 2))))

@@ -12,7 +12,7 @@ from hermes_tui.cleaning import clean, escaped, one_line
 from hermes_tui.texts import ngettext
 from hermes_tui.widgets.blocks.base import INSET, Block, indented
 from hermes_tui.widgets.look import Look
-from hermes_tui.widgets.rows import Row, shorten, spread, strip_of
+from hermes_tui.widgets.rows import Row, row_of, shorten, spread
 from hermes_tui.widgets.times import seconds_short
 
 BodyKind = Literal["text", "diff", "command", "list"]
@@ -41,14 +41,15 @@ class CallState:
 
 
 class ToolBlock(Block):
-    """A card. `verb` names what is done; `calls` are those it stands for, mostly one."""
-
-    dense = True
+    """A card. `verb` names what is done; `calls` are those it stands for, mostly one; `elapsed` seconds so far."""
 
     def __init__(self, call_id: str, verb: str, title: str = "") -> None:
         super().__init__()
         self.verb = verb
         self.calls = [CallState(call_id, title)]
+        self.frame = 0
+        self.elapsed = 0.0
+        self.began: float | None = None
 
     @property
     def running(self) -> bool:
@@ -103,12 +104,22 @@ class ToolBlock(Block):
         self.touch()
 
     @property
+    def dense(self) -> bool:
+        return True
+
+    @property
     def openable(self) -> bool:
         return len(self.calls) > 1 or bool(self.calls[0].body or self.calls[0].progress)
 
     @property
     def animated(self) -> bool:
         return self.running
+
+    def tick(self, frame: int, now: float) -> None:
+        if self.began is None:
+            self.began = now
+        self.frame, self.elapsed = frame, now - self.began
+        self.touch()
 
     def rows(self, width: int, look: Look) -> list[Row]:
         rows = [self._head(width, look)]
@@ -135,14 +146,18 @@ class ToolBlock(Block):
         left.append(_title(self.calls), look.soft)
         right = self._outcome(look)
         line = spread(left, right, max(8, width - 1))
-        return Row(strip_of(line), INSET + 2)
+        return row_of(line, INSET + 2)
 
     def _outcome(self, look: Look) -> Text:
         right = Text()
         last = self.calls[-1]
         summary = one_line(last.summary, 40) if len(self.calls) == 1 else ""
         if self.running:
-            return right
+            if self.elapsed >= 1:
+                right.append(f"{seconds_short(int(self.elapsed))}  ", look.faint)
+            spinner = look.glyphs.spinner
+            sign = spinner[self.frame % len(spinner)] if look.motion else look.glyphs.running
+            return right.append(sign, look.accent)
         if summary:
             right.append(summary, look.soft)
         seconds = sum(call.seconds for call in self.calls)
@@ -188,7 +203,8 @@ def _tail(text: str, lines: int) -> str:
 
 def _lines(text: str, width: int, style: Style) -> list[Row]:
     left = " " * (INSET + 2)
-    return [Row(strip_of(shorten(Text(left + line, style, tab_size=4), width)), len(left)) for line in text.split("\n")]
+    texts = (shorten(Text(left + line, style, tab_size=4), width) for line in text.split("\n"))
+    return [row_of(line, len(left)) for line in texts]
 
 
 def _body(call: CallState, width: int, look: Look) -> list[Row]:
@@ -206,7 +222,7 @@ def _body(call: CallState, width: int, look: Look) -> list[Row]:
             style = look.text
         rows.extend(indented(Text(line, style), width, edge))
     if hidden:
-        rows.append(Row(strip_of(edge + Text(f"{look.glyphs.ellipsis} {hidden:,} more lines", look.faint)), len(edge)))
+        rows.append(row_of(edge + Text(f"{look.glyphs.ellipsis} {hidden:,} more lines", look.faint), len(edge)))
     return rows
 
 

@@ -7,7 +7,7 @@ from rich.text import Text
 from hermes_tui.cleaning import clean
 from hermes_tui.widgets.blocks.base import Block, estimate_text, indented
 from hermes_tui.widgets.look import Look
-from hermes_tui.widgets.rows import Row, strip_of
+from hermes_tui.widgets.rows import Row, row_of
 
 MAX_SHOWN = 40
 """Lines shown of a long message before it is opened."""
@@ -39,10 +39,10 @@ class UserBlock(Block):
         rows = indented(Text(shown, look.strong), width, bar, bar)
         if hidden:
             more = bar.copy().append(f"{look.glyphs.ellipsis} {hidden:,} more lines", look.faint)
-            rows.append(Row(strip_of(more), len(more.plain)))
+            rows.append(row_of(more, len(more.plain)))
         if self.mark:
             mark = bar.copy().append(clean(self.mark), look.faint)
-            rows.append(Row(strip_of(mark), len(mark.plain)))
+            rows.append(row_of(mark, len(mark.plain)))
         return rows
 
     def estimate(self, width: int) -> int:

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 
 from rich.style import Style
 from rich.text import Text
-from textual.strip import Strip
 
 from hermes_tui.widgets.highlight import CODE
 from hermes_tui.widgets.look import Look
 from hermes_tui.widgets.markdown.tables import Table, draw_table
-from hermes_tui.widgets.rows import BLANK, Row, fold, strip_of
+from hermes_tui.widgets.rows import BLANK, Row, fold, row_of, segments_of
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -122,11 +121,11 @@ class _Drawing:
         """A blank row between two blocks, not inside a tight list and not at the start."""
         if self.between and not self.tight[-1] and self.rows:
             edge = Text().join([edge.rest for edge in self.edges if edge.used]) if self.edges else Text()
-            self.rows.append(Row(strip_of(edge), len(edge.plain)) if edge.plain.strip() else BLANK)
+            self.rows.append(row_of(edge, len(edge.plain)) if edge.plain.strip() else BLANK)
         self.between = False
 
     def _emit(self, lines: Iterable[tuple[Text, str | None]]) -> None:
-        self._add([Row(strip_of(line), 0, joint) for line, joint in lines])
+        self._add([row_of(line, 0, joint) for line, joint in lines])
 
     def _add(self, rows: Iterable[Row]) -> None:
         if not self.edges:
@@ -135,9 +134,8 @@ class _Drawing:
         for row in rows:
             bare = all(edge.decoration or edge.used for edge in self.edges)
             edge = Text().join([edge.take() for edge in self.edges])
-            strip = strip_of(edge)
-            joined = Strip([*strip, *row.strip], strip.cell_length + row.strip.cell_length)
-            self.rows.append(Row(joined, len(edge.plain) + row.inset if bare else 0, row.joint))
+            inset = len(edge.plain) + row.inset if bare else 0
+            self.rows.append(row.behind(segments_of(edge), edge.cell_len, inset))
 
     def _list(self, opening: Token, tokens: Iterator[Token]) -> None:
         ordered = opening.type == "ordered_list_open"
@@ -264,5 +262,5 @@ def _code_rows(code: str, language: str, width: int, look: Look) -> list[Row]:
         for piece, joint in fold(line, width - 2):
             whole = edge.copy()
             whole.append_text(piece)
-            rows.append(Row(strip_of(whole), 2, joint))
+            rows.append(row_of(whole, 2, joint))
     return rows

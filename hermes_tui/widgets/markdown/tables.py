@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from rich.text import Text
 
 from hermes_tui.widgets.look import Look
-from hermes_tui.widgets.rows import Row, fold, strip_of
+from hermes_tui.widgets.rows import Row, fold, row_of
 
 _GAP = 2
 _MIN_COLUMN = 3
@@ -39,7 +39,7 @@ def draw_table(table: Table, width: int, look: Look) -> list[Row]:
         rows.extend(_draw_row(cells, widths, table.align))
         if index == 0:
             rule = Text((" " * _GAP).join(look.glyphs.line * column for column in widths), look.line)
-            rows.append(Row(strip_of(rule)))
+            rows.append(row_of(rule))
     return rows
 
 
@@ -72,7 +72,7 @@ def _draw_row(cells: list[Text], widths: list[int], align: list[str]) -> list[Ro
             if column:
                 line.append(" " * _GAP)
             _place(line, cell, width, align[column] if column < len(align) else "left", column == len(widths) - 1)
-        rows.append(Row(strip_of(line)))
+        rows.append(row_of(line))
     return rows
 
 
@@ -91,9 +91,9 @@ def _as_fields(table: Table, width: int, look: Look) -> list[Row]:
     rows: list[Row] = []
     for number, cells in enumerate(body):
         if number:
-            rows.append(Row(strip_of(Text())))
+            rows.append(row_of(Text()))
         for name, cell in zip(heading, cells, strict=True):
             line = Text(f"{name.plain}: ", look.faint)
             line.append_text(cell)
-            rows.extend(Row(strip_of(part), 0, joint) for part, joint in fold(line, width))
+            rows.extend(row_of(part, 0, joint) for part, joint in fold(line, width))
     return rows
