@@ -157,6 +157,8 @@ class ProviderSettings(Section):
     """Whether to ask the server for token counts (`stream_options`)."""
     text_tool_calls: bool = False
     """Whether calls that a model writes as text are taken as calls."""
+    send_reasoning: Literal["off", "reasoning_content"] = "off"
+    """off | reasoning_content: whether earlier turns' reasoning is sent back, and under which name."""
     context_window: Count | None = None
     """Tokens the model can hold, for servers that do not tell."""
     reasoning_effort: ReasoningEffort | None = None
