@@ -1,0 +1,1 @@
+"""Where commands run: fork, watch, end. Knows no tool, no permission and no settings."""

@@ -1,0 +1,116 @@
+"""Forks a shell for a command text, on a small pool of threads of its own. Knows nothing of the event loop.
+
+The text reaches the shell untouched, so here-documents, quotes, comments, `exit` and `set -e` mean what they
+mean anywhere. bash reads `after_command.bash` first, which tells the last working directory at the end
+(unless the command replaces the EXIT trap or the shell itself); another shell gets the same through `eval`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+FORKS = ThreadPoolExecutor(2, thread_name_prefix="hermes-fork")
+"""Only forks. More threads fight for the interpreter: with four a fork costs five times as much as with two."""
+LOOKS = ThreadPoolExecutor(2, thread_name_prefix="hermes-proc")
+"""Only looks through /proc, so that ending a command never waits for a fork in a dead network folder."""
+
+_HOOK = str(Path(__file__).with_name("after_command.bash"))
+_PLAIN_SHELL = 'trap "pwd -P >/proc/self/fd/$HERMES_FD 2>/dev/null" 0; unset HERMES_FD; eval "$1"'
+_LONGEST_ARGUMENT = 120_000
+
+
+@dataclass(slots=True)
+class Launched:
+    """A forked shell.
+
+    Attributes:
+        process: not reaped yet.
+        pidfd: readable when it has ended.
+        output: read end of its stdout and stderr.
+        lifeline: read end of a pipe that the shell tells its last folder through; every process it starts
+            holds the other end, so that its end of file means that none is left.
+    """
+
+    process: subprocess.Popen[bytes]
+    pidfd: int
+    output: int
+    lifeline: int
+
+
+def find_shell() -> str:
+    """bash where there is one, else sh."""
+    if Path("/bin/bash").exists():
+        return "/bin/bash"
+    return shutil.which("bash") or "/bin/sh"
+
+
+def fork(shell: str, command: str, cwd: Path, env: Mapping[str, str]) -> Launched:
+    """Starts the command in a session of its own, without a keyboard.
+
+    Raises:
+        OSError: the folder or the shell is not there, or the system refuses.
+        ValueError: the command or a variable holds a NUL.
+    """
+    text = command.encode("utf-8", "replace")
+    if b"\0" in text:
+        raise ValueError("the command holds a NUL character")
+    ends = [*os.pipe(), *os.pipe()]
+    output, output_end, lifeline, lifeline_end = ends
+    passed = [lifeline_end]
+    try:
+        argv: list[bytes | str]
+        full = {**env, "HERMES_FD": str(lifeline_end)}
+        if not shell.endswith("bash"):
+            argv = [shell, "-c", _PLAIN_SHELL, "sh", text]
+        else:
+            full["BASH_ENV"] = _HOOK
+            argv = [shell, "-c", text]
+            if len(text) > _LONGEST_ARGUMENT:
+                passed.append(_script(text))
+                argv = [shell, f"/proc/self/fd/{passed[-1]}"]
+        process = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=output_end,
+            stderr=output_end,
+            cwd=cwd,
+            env=full,
+            close_fds=True,
+            pass_fds=passed,
+            start_new_session=True,
+        )
+        pidfd = _watchable(process)
+    except BaseException:
+        os.close(output)
+        os.close(lifeline)
+        raise
+    finally:
+        for descriptor in (output_end, *passed):
+            os.close(descriptor)
+    os.set_blocking(output, False)
+    os.set_blocking(lifeline, False)
+    return Launched(process, pidfd, output, lifeline)
+
+
+def _watchable(process: subprocess.Popen[bytes]) -> int:
+    try:
+        return os.pidfd_open(process.pid)
+    except OSError:  # out of descriptors: a command nobody can watch must not run
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        raise
+
+
+def _script(text: bytes) -> int:
+    """A nameless file with a command that is too long for an argument."""
+    descriptor = os.memfd_create("command")
+    with open(descriptor, "wb", closefd=False) as stream:
+        stream.write(text)
+    return descriptor
