@@ -17,6 +17,7 @@ from hermes_tui.texts import _
 
 if TYPE_CHECKING:
     from hermes_engine.profiles import Resolved
+    from hermes_engine.settings import Overrides
 
 MODES = ("ask", "edits", "plan", "auto", "yolo")
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh")
@@ -95,6 +96,26 @@ def takes(*names: str) -> Callable[[FunctionT], FunctionT]:
     return decorate
 
 
+def overrides(flags: Flags) -> Overrides:
+    """The flags as the settings take them. Raises UnknownName for a toolset that does not exist."""
+    from hermes_engine.settings import Overrides
+    from hermes_engine.toolsets import expand
+
+    toolsets = None
+    if flags.toolsets is not None:
+        toolsets = tuple(expand(part.strip() for part in flags.toolsets.split(",") if part.strip()))
+    return Overrides(
+        profile=flags.profile,
+        model=flags.model,
+        base_url=flags.base_url,
+        api_key=flags.api_key,
+        toolsets=toolsets,
+        max_turns=flags.max_turns,
+        reasoning_effort=flags.reasoning_effort,
+        mode=flags.mode,
+    )
+
+
 def resolve(flags: Flags) -> Resolved:
     """The settings in force. Warnings about the set-up go to standard error.
 
@@ -102,25 +123,9 @@ def resolve(flags: Flags) -> Resolved:
         ConfigError, UsageError: see `hermes_engine.profiles.resolve`.
     """
     from hermes_engine.profiles import resolve as resolve_profile
-    from hermes_engine.settings import Overrides
-    from hermes_engine.toolsets import expand
     from hermes_tui.printing.streams import err
 
-    toolsets = None
-    if flags.toolsets is not None:
-        toolsets = tuple(expand(part.strip() for part in flags.toolsets.split(",") if part.strip()))
-    resolved = resolve_profile(
-        Overrides(
-            profile=flags.profile,
-            model=flags.model,
-            base_url=flags.base_url,
-            api_key=flags.api_key,
-            toolsets=toolsets,
-            max_turns=flags.max_turns,
-            reasoning_effort=flags.reasoning_effort,
-            mode=flags.mode,
-        )
-    )
+    resolved = resolve_profile(overrides(flags))
     for warning in resolved.warnings:
         err(f"hermes: {warning}", style="yellow")
     return resolved
