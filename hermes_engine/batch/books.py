@@ -1,0 +1,197 @@
+"""What is said about a run as a whole: its counts, `checkpoint.json`, `statistics.json` and `run.json`.
+
+Writes nothing itself but `run.json` and the card. Figures of earlier invocations that no row carries (time, spending
+on rows that failed and were run again) come from the last checkpoint.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hermes_engine import __version__
+from hermes_engine.batch.card import card
+from hermes_engine.batch.folder import RunFolder, read_object, write_object
+from hermes_engine.batch.job import RowResult
+from hermes_engine.batch.plan import Plan
+from hermes_engine.batch.setup import Setup
+from hermes_engine.batch.statistics import Counts, Spending, usage_of
+from hermes_engine.batch.writer import now
+from hermes_engine.errors import StateError
+from hermes_engine.messages import Usage
+from hermes_engine.paths import write_atomic
+from hermes_engine.protocols import ToolSchema
+from hermes_engine.redaction import Redactor
+
+_LINES_NAMED = 100
+
+
+class Books:
+    """The figures of one run while it is worked."""
+
+    def __init__(self, setup: Setup, plan: Plan, redactor: Redactor) -> None:
+        self._setup, self._plan, self._redactor = setup, plan, redactor
+        self._begun = time.monotonic()
+        self.state = "running"
+        self.reason = ""
+        self._retrying: set[str] = set()
+        before = _checkpoint(setup.folder)
+        self._seconds_before = float(before.get("seconds", 0.0))
+        self._invocations = int(before.get("invocations", 0)) + 1
+        self.spent = _spent(before, plan)
+        self._tools: dict[str, ToolSchema] = {}
+        for schema in setup.stored.get("tools", []):
+            self._tools[schema["function"]["name"]] = schema
+        self._prompt: str = setup.stored.get("system_prompt", "")
+        self._known: set[tuple[str, ...]] = set()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds this invocation has taken."""
+        return time.monotonic() - self._begun
+
+    def counts(self) -> Counts:
+        """The run's rows by state, now."""
+        ledger = self._plan.ledger
+        failed = len(ledger.failed) - sum(row in ledger.failed for row in self._retrying)
+        return Counts(self._plan.total, len(ledger.kept), len(ledger.rejected), failed, len(self._plan.invalid))
+
+    def begin(self, row: str) -> None:
+        """A row is in flight; while it runs again it does not count as failed."""
+        if row in self._plan.ledger.failed:
+            self._retrying.add(row)
+
+    def end(self, row: str) -> None:
+        """A row is in flight no more."""
+        self._retrying.discard(row)
+
+    def spend(self, usage: Usage) -> None:
+        """Adds what a row used, whatever becomes of it."""
+        self.spent.add(usage)
+
+    def checkpoint(self) -> dict[str, Any]:
+        """Content of `checkpoint.json`: of constant size."""
+        batches = self._setup.folder.batches() if self.state != "running" else []
+        return {
+            "run_name": self._setup.options.run_name,
+            "state": self.state,
+            "reason": self.reason,
+            "updated_at": now(),
+            "rows": self.counts().as_dict(),
+            "removed": self._plan.ledger.removed,
+            "next_batch": max([task.batch for task in self._plan.tasks[-1:]] + batches, default=-1) + 1,
+            "seconds": round(self._seconds_before + self.seconds, 3),
+            "invocations": self._invocations,
+            "spent": self.spent.as_dict()
+            | {
+                "unknown_tokens": self.spent.unknown_tokens,
+                "unknown_cost": self.spent.unknown_cost,
+            },
+        }
+
+    def statistics(self) -> dict[str, Any]:
+        """Content of `statistics.json`; documented in `docs/batch.md`."""
+        options, ledger, counts = self._setup.options, self._plan.ledger, self.counts()
+        seconds = self._seconds_before + self.seconds
+        settled = counts.kept + counts.rejected + counts.failed
+        lines = [{"line": item.line, "reason": item.reason} for item in self._plan.invalid[:_LINES_NAMED]]
+        return {
+            "run_name": options.run_name,
+            "state": self.state,
+            "model": options.model,
+            "distribution": options.distribution,
+            "updated_at": now(),
+            "rows": counts.as_dict(),
+            "removed": ledger.removed,
+            "completed": ledger.tally.stops["done"],
+            **ledger.tally.figures(ledger.tools()),
+            "spent": self.spent.as_dict(),
+            "duration_seconds": round(seconds, 3),
+            "invocations": self._invocations,
+            "throughput": {
+                "rows_per_minute": round(60 * settled / seconds, 2) if seconds else 0.0,
+                "tokens_per_second": round(ledger.tally.usage.total_tokens / seconds, 2) if seconds else 0.0,
+            },
+            "invalid_lines": lines,
+        }
+
+    def meet(self, result: RowResult) -> None:
+        """Notes what a row's agent was given; `run.json` is written anew when something is new in it."""
+        if result.offered in self._known:
+            return
+        self._known.add(result.offered)
+        new = {schema["function"]["name"]: schema for schema in result.schemas}
+        if set(new) <= set(self._tools) and self._prompt:
+            return
+        self._tools.update(new)
+        self._prompt = self._prompt or result.system_prompt
+        self.write_settings()
+
+    def write_settings(self) -> None:
+        """Writes `run.json`."""
+        setup = self._setup
+        path = None if setup.options.dataset_file is None else str(setup.options.dataset_file.absolute())
+        content = {
+            "run_name": setup.options.run_name,
+            "hermes": __version__,
+            "created_at": setup.stored.get("created_at") or now(),
+            "options": self._redactor.value(setup.options.stored()),
+            "seed": setup.seed,
+            "endpoint": {
+                "kind": setup.endpoint.kind,
+                "base_url": self._redactor.text(setup.endpoint.base_url),
+                "model": setup.endpoint.model,
+            },
+            "toolset_odds": dict(setup.draws),
+            "dataset": {"path": path, "sha256": self._plan.digest, "lines": self._plan.total},
+            "system_prompt": self._redactor.text(self._prompt),
+            "prefill": [{"role": item.role, "content": self._redactor.text(item.content)} for item in setup.history],
+            "tools": [dict(schema) for schema in self._tools.values()],
+            "changes": [*setup.stored.get("changes", []), *self._changes()],
+        }
+        write_object(setup.folder.run_json, content)
+
+    def _changes(self) -> Sequence[Mapping[str, Any]]:
+        if not self._setup.notes or not self._setup.stored:
+            return []
+        return [{"at": now(), "what": self._redactor.value(list(self._setup.notes))}]
+
+    def write_card(self) -> None:
+        """Writes the dataset card."""
+        options = self._setup.options
+        text = card(
+            name=options.run_name,
+            model=str(options.model),
+            distribution=options.distribution,
+            counts=self.counts().as_dict(),
+        )
+        write_atomic(self._setup.folder.card, text)
+
+
+def _checkpoint(folder: RunFolder) -> dict[str, Any]:
+    """The last checkpoint; an unreadable one is an index lost, not a run."""
+    try:
+        return read_object(folder.checkpoint)
+    except StateError:
+        return {}
+
+
+def _spent(checkpoint: Mapping[str, Any], plan: Plan) -> Spending:
+    """What the run has used until now: as the last checkpoint says, at least what its rows say."""
+    told = checkpoint.get("spent")
+    in_rows = plan.ledger.tally.usage
+    spent = Spending()
+    if isinstance(told, dict) and int(told.get("total_tokens", 0)) >= in_rows.total_tokens:
+        spent.add(usage_of({"usage": told}))
+        spent.unknown_tokens = int(told.get("unknown_tokens", 0))
+        spent.unknown_cost = int(told.get("unknown_cost", 0))
+        return spent
+    return Spending(
+        in_rows.prompt_tokens,
+        in_rows.completion_tokens,
+        in_rows.reasoning_tokens,
+        in_rows.cost_usd,
+        in_rows.unknown_tokens,
+        in_rows.unknown_cost,
+    )

@@ -1,0 +1,194 @@
+"""Works the rows of a run: takes one, has it worked, judges it, has it written. One object for all workers of a loop.
+
+Decides nothing about when the run ends; says what it saw through `Ends`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hermes_engine.batch.books import Books
+from hermes_engine.batch.dataset import Dataset
+from hermes_engine.batch.filters import Verdict, invented_tools, judged
+from hermes_engine.batch.health import FirstTries, Outage, Rejects
+from hermes_engine.batch.job import Job, Record, Row, RowResult
+from hermes_engine.batch.ledger import Ledger
+from hermes_engine.batch.options import BatchOptions
+from hermes_engine.batch.rows import RowAgents, run_row
+from hermes_engine.batch.schedule import Schedule, Task
+from hermes_engine.batch.trajectory import KEPT_STOPS, make_record
+from hermes_engine.batch.writer import Writer, now
+from hermes_engine.errors import ConfigError, EndpointDown, StateError, UsageError
+from hermes_engine.events import Emitter, RowFinished, RowStarted
+from hermes_engine.redaction import Redactor
+
+_PROMPT_SHOWN = 120
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Crew:
+    """Everything the workers share.
+
+    Attributes:
+        stop: called with a reason when the run is to end without a person having asked.
+    """
+
+    options: BatchOptions
+    job: Job
+    tools: tuple[str, ...]
+    dataset: Dataset
+    schedule: Schedule
+    ledger: Ledger
+    writer: Writer
+    books: Books
+    agents: RowAgents
+    redactor: Redactor
+    outage: Outage
+    first_tries: FirstTries
+    rejects: Rejects
+    emit: Emitter
+    stop: Callable[[str], None]
+    stopped_for_all: bool = False
+    """The run ends because every row is refused for the same reason."""
+
+    async def work(self) -> None:
+        """One worker: rows until there are no more. Raises what no row is to blame for."""
+        while True:
+            await self.outage.passable()
+            task = await self.schedule.take()
+            if task is None:
+                return
+            await self._one(task)
+
+    async def _one(self, task: Task) -> None:
+        row = self.dataset.row(task.place, task.sample)
+        self.emit(RowStarted, index=row.index, sample=row.sample, prompt=_shown(row.prompt))
+        self.books.begin(task.ident)
+        paused = self.outage.seconds
+        again = settled = False
+        try:
+            result = await self._worked(row)
+            again = result.stop_reason == "timeout" and self.outage.seconds > paused
+            if not again:
+                settled = True
+                await self._settle(task, row, result)
+        finally:
+            self.books.end(task.ident)
+            if again:
+                self.schedule.give_back(task)
+            else:
+                self.writer.leave_batch(task.batch)
+                self.schedule.done(task)
+            if not settled:
+                self._tell_end(row, "cancelled", "waits to run again" if again else "not finished", None)
+
+    async def _worked(self, row: Row) -> RowResult:
+        try:
+            result = await run_row(row, self._job(), self.outage.hear, self.agents)
+        except (ConfigError, UsageError, StateError):
+            raise
+        except Exception as fault:
+            _log.exception("row %d failed", row.index)
+            result = RowResult(
+                "error",
+                error=f"{type(fault).__name__}: {fault}",
+                error_kind="fault",
+                toolsets=self.job.toolsets_of(row),
+                model=self.job.spec.model,
+            )
+        self.outage.ended(result)
+        return result
+
+    def _job(self) -> Job:
+        """The job, with what is left of the run's cost cap as the row's own."""
+        cap = self.options.max_cost_usd
+        if cap is None:
+            return self.job
+        limits = dataclasses.replace(self.job.spec.limits, max_cost_usd=max(0.0, cap - self.books.spent.cost_usd))
+        return dataclasses.replace(self.job, spec=dataclasses.replace(self.job.spec, limits=limits))
+
+    async def _settle(self, task: Task, row: Row, result: RowResult) -> None:
+        self.books.meet(result)
+        self.books.spend(result.usage)
+        if self._not_its_fault(result):
+            self._tell_end(row, "cancelled", result.error, result)
+            return
+        verdict = judged(result, keep_without_reasoning=self.options.keep_without_reasoning)
+        before = self.ledger.failed.get(task.ident)
+        if verdict.outcome == "failed" and result.stop_reason in KEPT_STOPS:
+            result = dataclasses.replace(result, stop_reason="error")
+        record = make_record(row, result, tools=self.tools, batch=task.batch, timestamp=now(), redactor=self.redactor)
+        await self._write(task, row, record, result, verdict)
+        self.books.end(task.ident)
+        self.rejects.note(verdict)
+        if self.first_tries.note(task.ident, result, before):
+            self._take_back()
+        self.check_caps()
+        self._tell_end(row, verdict.outcome, self.redactor.text(verdict.detail), result)
+
+    def _not_its_fault(self, result: RowResult) -> bool:
+        """Whether the row stays to be done: the server was down to the end, or refuses every row."""
+        if self.outage.given_up and result.error_kind == EndpointDown.kind:
+            return True
+        return self.stopped_for_all and self.first_tries.same(result)
+
+    async def _write(self, task: Task, row: Row, record: Record, result: RowResult, verdict: Verdict) -> None:
+        if verdict.outcome == "kept":
+            await self.writer.keep(record, task.batch)
+        elif verdict.outcome == "rejected":
+            record["reject_reason"] = verdict.reason
+            record["reject_detail"] = self.redactor.text(verdict.detail)
+            record["invented_tools"] = {name: _times(result, name) for name in invented_tools(result)}
+            await self.writer.reject(record)
+        else:
+            before = self.ledger.failed.get(task.ident)
+            if not record["conversations"]:
+                record["conversations"] = [{"from": "human", "value": self.redactor.text(row.prompt)}]
+            record["reason"] = self.redactor.text(verdict.detail)
+            record["error_kind"] = verdict.reason
+            record["attempts"] = (before.attempts if before else 0) + 1
+            await self.writer.fail(record)
+
+    def _take_back(self) -> None:
+        """Every row is refused for one reason: the run ends, and none of them is failed for it."""
+        for row, before in self.first_tries.streak:
+            self.ledger.restore(row, before)
+        self.stopped_for_all = True
+        reason = self.redactor.text(self.first_tries.told)
+        self.stop(f"{len(self.first_tries.streak)} rows in a row were refused for one reason: {reason}")
+
+    def check_caps(self) -> None:
+        """Ends the run when a cap is reached."""
+        options, spent = self.options, self.books.spent
+        if options.max_cost_usd is not None and spent.cost_usd >= options.max_cost_usd:
+            self.stop(f"the cost cap is reached: ${spent.cost_usd:.4f} of ${options.max_cost_usd:.4f}")
+        elif options.max_total_tokens is not None and spent.total_tokens >= options.max_total_tokens:
+            self.stop(f"the token cap is reached: {spent.total_tokens:,} of {options.max_total_tokens:,}")
+
+    def _tell_end(self, row: Row, outcome: str, reason: str, result: RowResult | None) -> None:
+        ended = result or RowResult("cancelled")
+        self.emit(
+            RowFinished,
+            index=row.index,
+            sample=row.sample,
+            outcome=outcome,
+            reason=reason,
+            seconds=ended.seconds,
+            turns=ended.turns,
+            tool_calls=ended.tool_calls,
+            usage=ended.usage,
+            counts=self.books.counts().as_dict(),
+        )
+
+
+def _shown(prompt: str) -> str:
+    first = prompt.strip().partition("\n")[0]
+    return first if len(first) <= _PROMPT_SHOWN else f"{first[: _PROMPT_SHOWN - 1]}…"
+
+
+def _times(result: RowResult, name: str) -> int:
+    return sum(call.name == name for message in result.conversation for call in message.tool_calls)

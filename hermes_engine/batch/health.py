@@ -1,0 +1,181 @@
+"""What is not a row's fault: a server that is down, one and the same refusal of every row, one and the same reject.
+
+Watches how rows end and says what follows for the run. Knows no file and no client. Lives on one loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections import Counter
+from collections.abc import Callable
+from weakref import WeakKeyDictionary
+
+from hermes_engine.batch.filters import WHAT_TO_DO, Verdict
+from hermes_engine.batch.job import RowResult
+from hermes_engine.batch.ledger import Failure
+from hermes_engine.errors import EndpointDown
+from hermes_engine.events import Event, ReplyFinished
+
+Tell = Callable[[str, str], None]
+"""Takes a level (info, warning, error) and a line for the person."""
+
+EQUAL_FAILURES = 20
+EQUAL_REJECTS = 20
+LONELY_TRIES = 5
+"""How often one row may find the server down while others get answers, before that is the row's own failure."""
+
+_FIRST_WAIT = 1.0
+_LONGEST_WAIT = 30.0
+_VARYING = re.compile(r"[0-9a-fA-F]{6,}|\d+")
+
+
+class Outage:
+    """Pauses the run while the server is down, and lets one row at a time try whether it is back.
+
+    Args:
+        limit: seconds after which the run gives up.
+        tell: shows the pause and its end.
+        give_up: called once when the limit is passed.
+    """
+
+    def __init__(self, limit: float, tell: Tell, give_up: Callable[[str], None]) -> None:
+        self._limit, self._tell, self._give_up = limit, tell, give_up
+        self._since: float | None = None
+        self._before = 0.0
+        self._wait = _FIRST_WAIT
+        self._up = asyncio.Event()
+        self._up.set()
+        self._turn = asyncio.Lock()
+        self._replies = 0
+        self._tries: WeakKeyDictionary[asyncio.Task[object], tuple[int, int]] = WeakKeyDictionary()
+        self.given_up = False
+
+    @property
+    def down(self) -> bool:
+        """Whether the run is paused."""
+        return self._since is not None
+
+    @property
+    def seconds(self) -> float:
+        """How long the run has been paused until now, in all."""
+        return self._before + (time.monotonic() - self._since if self._since is not None else 0.0)
+
+    async def passable(self) -> None:
+        """Waits until the run is not paused."""
+        await self._up.wait()
+
+    async def wait_out(self, error: EndpointDown) -> None:
+        """Called in a row's task when the server is down; returns when the row may try again.
+
+        Raises:
+            EndpointDown: it is no use: the limit is passed, or only this row finds the server down.
+        """
+        if self.given_up or self._lonely():
+            raise error
+        if self._since is None:
+            self._since, self._wait = time.monotonic(), _FIRST_WAIT
+            self._up.clear()
+            self._tell("warning", f"{error}; the run waits for the server, up to {self._limit:g} s")
+        async with self._turn:
+            if not self.down:
+                return
+            left = self._limit - (self.seconds - self._before)
+            if left <= 0 or self.given_up:
+                self._stop(error)
+                raise error
+            try:
+                await asyncio.wait_for(self._up.wait(), min(max(self._wait, error.retry_after or 0), left))
+            except TimeoutError:
+                self._wait = min(self._wait * 2, _LONGEST_WAIT)
+
+    def _lonely(self) -> bool:
+        task = asyncio.current_task()
+        if task is None:
+            return False
+        tries, replies = self._tries.get(task, (0, self._replies))
+        tries = tries + 1 if self._replies > replies else 0
+        self._tries[task] = (tries, self._replies)
+        return tries >= LONELY_TRIES
+
+    def _stop(self, error: EndpointDown) -> None:
+        if not self.given_up:
+            self.given_up = True
+            self._give_up(f"the server was down for {self.seconds:.0f} s ({error})")
+            self._up.set()
+
+    def hear(self, event: Event) -> None:
+        """An event of any row: a whole reply means that the server is there."""
+        if isinstance(event, ReplyFinished) and not event.partial:
+            self._replies += 1
+            self.back()
+
+    def ended(self, result: RowResult) -> None:
+        """A row ended: a refusal is an answer too."""
+        if result.stop_reason == "error" and result.error_kind not in (EndpointDown.kind, "fault", "row_place"):
+            self.back()
+
+    def back(self) -> None:
+        """The server answers."""
+        if self._since is None or self.given_up:
+            return
+        gone = time.monotonic() - self._since
+        self._before += gone
+        self._since = None
+        self._up.set()
+        self._tell("info", f"the server is back after {gone:.0f} s; the run goes on")
+
+
+class FirstTries:
+    """Notices when rows fail one after another on their first request for one and the same reason."""
+
+    def __init__(self) -> None:
+        self._reason = ""
+        self.told = ""
+        """The failure in the words of the last row."""
+        self.streak: list[tuple[str, Failure | None]] = []
+        """Rows of the streak, with what they were before."""
+
+    def note(self, row: str, result: RowResult, before: Failure | None) -> bool:
+        """Takes in an ended row; whether the run is to stop."""
+        if not result.first_try:
+            self.streak.clear()
+            return False
+        reason, self.told = reason_of(result), result.error
+        if reason != self._reason:
+            self._reason = reason
+            self.streak.clear()
+        self.streak.append((row, before))
+        return len(self.streak) >= EQUAL_FAILURES
+
+    def same(self, result: RowResult) -> bool:
+        """Whether a row ended for the reason the run was stopped for."""
+        return result.first_try and reason_of(result) == self._reason
+
+
+def reason_of(result: RowResult) -> str:
+    """The failure without what differs from request to request (ids, counts)."""
+    return f"{result.error_kind}: {_VARYING.sub('#', result.error)}"
+
+
+class Rejects:
+    """Says it aloud once when the first rows of an invocation were all rejected for one reason."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+        self._seen: Counter[str] = Counter()
+        self._over = False
+
+    def note(self, verdict: Verdict) -> None:
+        """Takes in a verdict."""
+        if self._over:
+            return
+        if verdict.outcome == "kept":
+            self._over = True
+        elif verdict.outcome == "rejected":
+            self._seen[verdict.reason] += 1
+            if len(self._seen) == 1 and self._seen[verdict.reason] >= EQUAL_REJECTS:
+                self._over = True
+                hint = WHAT_TO_DO.get(verdict.reason, "")
+                self._tell("warning", f"all {EQUAL_REJECTS} rows so far were rejected ({verdict.reason}): {hint}")

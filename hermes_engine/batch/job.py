@@ -1,0 +1,152 @@
+"""The plain values a row's work takes and gives: they cross threads, processes and nodes. Does nothing itself."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hermes_engine.messages import NO_USAGE, Message, Usage
+from hermes_engine.protocols import AgentSpec, ToolSchema
+
+Draws = tuple[tuple[str, float], ...]
+"""Toolset name and its odds from 0 to 1, in a fixed order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One prompt of the dataset.
+
+    Attributes:
+        index: place of its line in the dataset, from 0.
+        key: says that it is this row: content and which of equal ones; see `dataset.key_of`.
+        prompt: what is asked.
+        cwd: folder it runs in; None: its own fresh one.
+        image: container image it names, or "".
+        toolsets: sets it names; None: they are drawn.
+        extra: JSON text of what else its line holds.
+        sample: which of several samples of the prompt.
+    """
+
+    index: int
+    key: str
+    prompt: str
+    cwd: Path | None = None
+    image: str = ""
+    toolsets: tuple[str, ...] | None = None
+    extra: str = "{}"
+    sample: int = 0
+
+    @property
+    def ident(self) -> str:
+        """What tells the row's records from all others of the run."""
+        return ident(self.key, self.sample)
+
+
+def ident(key: str, sample: int) -> str:
+    """Identity of a record: the row's key and its sample."""
+    return f"{key}/{sample}"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What all rows of a run have in common.
+
+    Attributes:
+        run: name of the run.
+        spec: of every row's agent; name, folder, toolsets and environment are the row's.
+        draws: odds of each toolset.
+        seed: of the run; a row's draw and seed come from it and the row's key.
+        send_seed: whether requests carry the row's seed.
+        history: messages put before each prompt.
+        work: folder under which rows get their own.
+        keep_work: whether those stay.
+    """
+
+    run: str
+    spec: AgentSpec
+    draws: Draws
+    seed: int
+    work: Path
+    send_seed: bool = False
+    history: tuple[Message, ...] = ()
+    keep_work: bool = False
+
+    def seed_of(self, row: Row) -> int:
+        """The row's own seed, 31 bits: the same whatever its place in the dataset."""
+        digest = hashlib.blake2b(f"{self.seed}:{row.ident}".encode(), digest_size=4).digest()
+        return int.from_bytes(digest, "big") & 0x7FFFFFFF
+
+    def toolsets_of(self, row: Row) -> tuple[str, ...]:
+        """The sets of the row, sorted: those it names, else each drawn on its own, at least one."""
+        if row.toolsets is not None:
+            return tuple(sorted(row.toolsets))
+        chance = random.Random(self.seed_of(row))
+        drawn = [name for name, odds in self.draws if chance.random() < odds]
+        if not drawn and self.draws:
+            best = max(odds for _, odds in self.draws)
+            drawn = [chance.choice([name for name, odds in self.draws if odds == best])]
+        return tuple(sorted(drawn))
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCount:
+    """Calls of one tool in one row."""
+
+    count: int = 0
+    success: int = 0
+    failure: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RowResult:
+    """How a row's work ended, before it is judged.
+
+    Attributes:
+        stop_reason: done | max_turns | length | budget | timeout | cancelled | error.
+        answer: final text, or the partial one.
+        error, error_kind: one line and a stable word; "" when all is well.
+        conversation: from the prompt on, without system message and prefilled ones.
+        toolsets: the sets drawn, sorted.
+        offered: names of the tools on offer.
+        tools: calls by tool, invented names included.
+        turns, api_calls, retries: replies; requests; how many of those were repeats.
+        seconds: wall time.
+        model: name sent to the endpoint.
+        system_prompt, schemas: what the agent was given; the same objects in every row where they are equal.
+        first_try: it failed on its very first request, which was not repeated.
+    """
+
+    stop_reason: str
+    answer: str = ""
+    error: str = ""
+    error_kind: str = ""
+    conversation: tuple[Message, ...] = ()
+    toolsets: tuple[str, ...] = ()
+    offered: tuple[str, ...] = ()
+    tools: Mapping[str, ToolCount] = field(default_factory=dict)
+    turns: int = 0
+    api_calls: int = 0
+    retries: int = 0
+    usage: Usage = NO_USAGE
+    seconds: float = 0.0
+    model: str = ""
+    system_prompt: str = ""
+    schemas: Sequence[ToolSchema] = ()
+
+    @property
+    def first_try(self) -> bool:
+        """Whether it failed on its very first request, which was not repeated."""
+        return self.stop_reason == "error" and self.turns == 0 and self.api_calls == 1
+
+    @property
+    def tool_calls(self) -> int:
+        """Calls that got a result."""
+        return sum(item.count for item in self.tools.values())
+
+
+Record = dict[str, Any]
+"""One line of `trajectories.jsonl`, see the contract."""

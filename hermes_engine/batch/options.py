@@ -1,0 +1,231 @@
+"""What a batch run is told: every flag as a checked value, and what a resumed run takes over from its `run.json`.
+
+Knows no command line and touches no run folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from hermes_engine.errors import UsageError
+from hermes_engine.paths import safe_name
+from hermes_engine.settings import Mode, ReasoningEffort
+
+Fsync = Literal["row", "second", "end"]
+
+NOT_STORED = frozenset({"api_key", "resume", "only_failed", "output_dir"})
+"""Options that belong to one invocation, never to the run."""
+
+MEANING = (
+    "model",
+    "profile",
+    "base_url",
+    "distribution",
+    "ephemeral_system_prompt",
+    "prefill_messages_file",
+    "max_turns",
+    "max_tokens",
+    "temperature",
+    "reasoning_effort",
+    "sampling",
+    "extra_body",
+    "seed",
+)
+"""Options that change what a row means; a change on resume is named to the person."""
+
+LATER: Mapping[str, str] = {
+    "engine": "ray",
+    "ray_address": "",
+    "num_generations": "",
+    "sandbox": "",
+    "shard": "",
+    "filter": "",
+    "record": "",
+    "record_tokens": "",
+}
+"""Flags of the contract that come with a later version; see `refuse_later`."""
+
+_HARMLESS = {"engine": ("threads",), "num_generations": (1, "1"), "sandbox": ("auto", "local")}
+
+
+class BatchOptions(BaseModel):
+    """The options of one invocation. `model_fields_set` tells which were given."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    run_name: str
+    """Name of the run: its folder under `output_dir`."""
+    dataset_file: Path | None = None
+    """JSONL file of prompts; needed unless a run is resumed."""
+    batch_size: int = Field(10, ge=1)
+    """Prompts to a `batch_N.jsonl`."""
+    model: str | None = None
+    """Model as typed; none: the one the settings name."""
+    profile: str | None = None
+    """Profile whose settings and instructions the rows have; none: the one in use."""
+    mode: Mode | None = None
+    """What runs without asking; where the settings say nothing it is `auto`, for nobody can answer."""
+    num_workers: int = Field(4, ge=1, le=4096)
+    """Prompts in flight at once."""
+    max_turns: int = Field(10, ge=1)
+    """Model requests a prompt may take."""
+    distribution: str = "default"
+    """Which toolset distribution rows draw from."""
+    reasoning_effort: ReasoningEffort | None = None
+    """none, minimal, low, medium, high or xhigh; left to the server when not given."""
+    resume: bool = False
+    """Go on with a run of this name: what is finished stays, failed rows run again."""
+    base_url: str | None = None
+    """Address of an OpenAI-compatible server."""
+    api_key: str | None = Field(None, repr=False)
+    """Key for that server; the environment is the better place."""
+    max_samples: int | None = Field(None, ge=1)
+    """Only the first N lines of the dataset."""
+    max_tokens: int | None = Field(None, ge=1)
+    """Tokens one reply may have."""
+    temperature: float | None = Field(None, ge=0, allow_inf_nan=False)
+    """Sampling temperature."""
+    ephemeral_system_prompt: str | None = None
+    """System prompt of the rows, in place of the built one; not part of the records."""
+    prefill_messages_file: Path | None = None
+    """JSON file with a list of {role, content} put before each prompt; not part of the records."""
+    timeout_seconds: float | None = Field(None, gt=0, allow_inf_nan=False)
+    """Seconds a prompt may take."""
+    max_cost_usd: float | None = Field(None, gt=0, allow_inf_nan=False)
+    """US dollars the whole run may cost; needs a known price."""
+    max_total_tokens: int | None = Field(None, ge=1)
+    """Tokens the whole run may use."""
+    price_in: float | None = Field(None, ge=0, allow_inf_nan=False)
+    """US dollars a million prompt tokens, where the server reports no cost."""
+    price_out: float | None = Field(None, ge=0, allow_inf_nan=False)
+    """US dollars a million answer tokens."""
+    seed: int | None = Field(None, ge=0)
+    """Seed of the toolset draws; when given, each request carries its row's seed too."""
+    output_dir: Path = Path("data")
+    """Folder that holds the runs."""
+    work_dir: Path | None = None
+    """Folder under which rows get their own folders; the system's temporary one when not given."""
+    keep_work: bool = False
+    """Keep the rows' folders."""
+    shared_cwd: bool = False
+    """Let rows that name the same `cwd` run at the same time."""
+    sampling: dict[str, Any] = Field(default_factory=dict)
+    """Further sampling fields (top_p, top_k, min_p, stop, ...), as a JSON object or a file with one."""
+    extra_body: dict[str, Any] = Field(default_factory=dict)
+    """Further request fields this server understands, as a JSON object."""
+    endpoint_wait: float = Field(3600.0, ge=0, allow_inf_nan=False)
+    """Seconds to wait for a server that is down before the run stops."""
+    keep_without_reasoning: bool = False
+    """Keep rows in which the model never reasoned."""
+    fsync: Fsync = "second"
+    """When rows are forced to the disk: with each row, once a second, or at the end."""
+    only_failed: bool = False
+    """Run only the rows that failed (`hermes batch retry`)."""
+
+    @field_validator("run_name")
+    @classmethod
+    def _name_is_one_component(cls, value: str) -> str:
+        try:
+            return safe_name("run name", value)
+        except UsageError as error:
+            raise ValueError(error.line) from None
+
+    @model_validator(mode="after")
+    def _prices_come_together(self) -> Self:
+        if (self.price_in is None) != (self.price_out is None):
+            raise ValueError("--price_in and --price_out are given together")
+        return self
+
+    @property
+    def folder(self) -> Path:
+        """The run's folder."""
+        return self.output_dir / self.run_name
+
+    def given(self) -> dict[str, Any]:
+        """The options that were named by the person, with their values."""
+        return {name: getattr(self, name) for name in self.model_fields_set}
+
+    def stored(self) -> dict[str, Any]:
+        """The options as `run.json` keeps them: JSON values, absolute paths, no secret."""
+        values = self.model_dump(mode="json", exclude=set(NOT_STORED))
+        for name in ("dataset_file", "prefill_messages_file", "work_dir"):
+            path = getattr(self, name)
+            values[name] = None if path is None else str(path.absolute())
+        return values
+
+
+def checked(values: Mapping[str, Any]) -> BatchOptions:
+    """Options from named values.
+
+    Raises:
+        UsageError: a value is wrong; the message names the flag.
+    """
+    try:
+        return BatchOptions.model_validate(dict(values))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        flag = f"--{first['loc'][0]}: " if first["loc"] else ""
+        raise UsageError(f"{flag}{first['msg'].removeprefix('Value error, ')}") from None
+
+
+def refuse_later(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values without flags that this version only knows by name.
+
+    Raises:
+        UsageError: such a flag asks for something that is not there yet.
+    """
+    left: dict[str, Any] = {}
+    for name, value in values.items():
+        if name == "base_url" and isinstance(value, list | tuple):
+            if len(value) > 1:
+                raise _comes_later("several --base_url")
+            left.update({name: value[0]} if value else {})
+        elif name not in LATER:
+            left[name] = value
+        elif value not in _HARMLESS.get(name, ()):
+            shown = f" {value}" if name in _HARMLESS else ""
+            raise _comes_later(f"--{name}{shown}")
+    return left
+
+
+def _comes_later(what: str) -> UsageError:
+    return UsageError(f"{what} comes with a later version", hint="leave it out")
+
+
+def taken_over(options: BatchOptions, stored: Mapping[str, Any]) -> tuple[BatchOptions, list[str]]:
+    """The options of a resumed run: what is given now, else what the run had.
+
+    Args:
+        options: of this invocation.
+        stored: `options` of the run's `run.json`; keys nobody knows are passed over.
+
+    Returns:
+        The options in effect, and a line for each given one that changes what rows mean.
+
+    Raises:
+        UsageError: a stored value was left out because it held a secret, and is not given now.
+    """
+    values = {name: value for name, value in stored.items() if name in BatchOptions.model_fields}
+    given = options.given()
+    before = checked({**values, "run_name": options.run_name})
+    changes = [
+        f"{name}: {_short(getattr(before, name))} until now, {_short(given[name])} from here on"
+        for name in MEANING
+        if name in given and _differs(getattr(before, name), given[name])
+    ]
+    return checked({**values, **given, "run_name": options.run_name}), changes
+
+
+def _differs(before: Any, now: Any) -> bool:
+    if isinstance(now, Path) and isinstance(before, Path):
+        return before.absolute() != now.absolute()
+    return bool(before != now)
+
+
+def _short(value: Any) -> str:
+    text = "not set" if value in (None, {}) else str(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,184 @@
+"""Works one row: a fresh folder, an agent, one turn; plain data in and out. Judges nothing and writes no result.
+
+The same function serves the run's loop and, later, a process on another machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import os
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol
+
+from hermes_engine.batch.job import Job, Row, RowResult, ToolCount
+from hermes_engine.errors import StateError
+from hermes_engine.events import Emitter, Event, Sink, ToolFinished
+from hermes_engine.messages import Message
+from hermes_engine.protocols import AgentSpec, RunningAgent, TurnResult
+
+
+class RowAgents(Protocol):
+    """Builds the agents of a run's rows; they share one client, for one loop."""
+
+    async def build(self, spec: AgentSpec, *, history: Sequence[Message] = ()) -> RunningAgent:
+        """An agent with this history. Raises ConfigError or UsageError when the spec cannot be met."""
+        ...
+
+    async def close(self) -> None:
+        """Closes the shared client."""
+        ...
+
+
+class _Ears:
+    """Counts the calls of a row by tool, and passes every event on."""
+
+    def __init__(self, sink: Sink) -> None:
+        self.tools: dict[str, ToolCount] = {}
+        self._sink = sink
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, ToolFinished):
+            before = self.tools.get(event.name, ToolCount())
+            good = event.status == "ok"
+            self.tools[event.name] = ToolCount(before.count + 1, before.success + good, before.failure + (not good))
+        self._sink(event)
+
+
+async def run_row(row: Row, job: Job, emit: Sink, agents: RowAgents) -> RowResult:
+    """Works the row to its end.
+
+    Args:
+        row: what is asked.
+        job: what all rows of the run share.
+        emit: hears the row's events.
+        agents: builds its agent.
+
+    Raises:
+        ConfigError, UsageError: an agent of this spec cannot be built at all.
+        StateError: there is no room for the row's folder.
+    """
+    toolsets = job.toolsets_of(row)
+    if reason := _refusal(row):
+        return RowResult("error", error=reason, error_kind="row_place", toolsets=toolsets, model=job.spec.model)
+    started = time.monotonic()
+    ears = _Ears(emit)
+    speak = Emitter(ears, session=job.run, run=f"{job.run}:{row.ident}", agent=f"row-{row.index}.{row.sample}")
+    folder = _fresh(job.work, row.index)
+    agent: RunningAgent | None = None
+    try:
+        agent = await agents.build(_spec(row, job, toolsets, folder), history=job.history)
+        before = len(agent.messages)
+        ended = await agent.run(row.prompt, speak)
+        return _result(agent, ended, ears, toolsets, _from_prompt(agent.messages, before, row.prompt), started)
+    finally:
+        try:
+            if agent is not None:
+                await agent.close()
+        finally:
+            if not job.keep_work:
+                await _remove(folder)
+
+
+def _fresh(work: Path, index: int) -> Path:
+    try:
+        return Path(tempfile.mkdtemp(prefix=f"row-{index}-", dir=work))
+    except OSError as error:
+        raise StateError(f"cannot make a folder for a row in {work}: {error.strerror or error}") from error
+
+
+def _refusal(row: Row) -> str:
+    if row.image:
+        return f"the row names an image ({row.image}); containers come with a later version"
+    if row.cwd is not None and not row.cwd.is_dir():
+        return f"its cwd {row.cwd} is not a folder"
+    return ""
+
+
+def _spec(row: Row, job: Job, toolsets: tuple[str, ...], folder: Path) -> AgentSpec:
+    sampling = {**job.spec.sampling, "seed": job.seed_of(row)} if job.send_seed else job.spec.sampling
+    return dataclasses.replace(
+        job.spec,
+        name=f"row {row.index}",
+        toolsets=toolsets,
+        cwd=row.cwd or folder,
+        env={**job.spec.env, "HOME": str(folder)},
+        sampling=sampling,
+    )
+
+
+def _from_prompt(messages: Sequence[Message], before: int, prompt: str) -> tuple[Message, ...]:
+    """The conversation from the prompt on; what stood before it is no part of the record."""
+    starts = [before, *range(len(messages))]
+    for start in starts:
+        if start < len(messages) and messages[start].role == "user" and messages[start].content == prompt:
+            return tuple(messages[start:])
+    return tuple(message for message in messages if message.role != "system")
+
+
+def _result(
+    agent: RunningAgent,
+    ended: TurnResult,
+    ears: _Ears,
+    toolsets: tuple[str, ...],
+    conversation: tuple[Message, ...],
+    started: float,
+) -> RowResult:
+    first = agent.messages[0] if agent.messages else None
+    return RowResult(
+        stop_reason=ended.stop_reason,
+        answer=ended.answer,
+        error=ended.error,
+        error_kind=ended.error_kind,
+        conversation=conversation,
+        toolsets=toolsets,
+        offered=tuple(agent.toolbox.names),
+        tools=ears.tools,
+        turns=ended.turns,
+        api_calls=ended.api_calls,
+        retries=ended.retries,
+        usage=ended.usage,
+        seconds=time.monotonic() - started,
+        model=agent.spec.model,
+        system_prompt=first.content if first is not None and first.role == "system" else "",
+        schemas=agent.toolbox.schemas(),
+    )
+
+
+@cache
+def _files() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(2, thread_name_prefix="hermes-row-files")
+
+
+async def _remove(folder: Path) -> None:
+    """Removes a row's folder; an empty one at once, a full one off the loop."""
+    try:
+        folder.rmdir()
+    except OSError:
+        await asyncio.shield(asyncio.get_running_loop().run_in_executor(_files(), remove_tree, folder))
+
+
+def remove_tree(folder: Path) -> None:
+    """Removes a folder with everything in it, also what was made read-only; what still resists is left."""
+
+    def again(function: Any, path: str, _error: Any) -> None:
+        parent = Path(path).parent
+        try:
+            parent.chmod(stat.S_IRWXU)
+            if not Path(path).is_symlink():
+                Path(path).chmod(stat.S_IRWXU)
+            if function in (os.scandir, os.open, os.lstat):
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                function(path)
+        except OSError:
+            return
+
+    shutil.rmtree(folder, onerror=again)

@@ -1,0 +1,315 @@
+"""One batch run from its options to its summary: one loop, in the thread that calls `run`, its rows as tasks on it.
+
+Says what happens as events to one sink. Knows no terminal and no signal: a front end calls `stop`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from hermes_engine.assembly import RowAgents as AssemblyAgents
+from hermes_engine.batch.books import Books
+from hermes_engine.batch.crew import Crew
+from hermes_engine.batch.dataset import Dataset
+from hermes_engine.batch.folder import held
+from hermes_engine.batch.health import FirstTries, Outage, Rejects
+from hermes_engine.batch.job import Job
+from hermes_engine.batch.options import BatchOptions
+from hermes_engine.batch.plan import Plan, make_plan
+from hermes_engine.batch.rows import RowAgents
+from hermes_engine.batch.schedule import Schedule
+from hermes_engine.batch.setup import Setup, set_up
+from hermes_engine.batch.writer import Writer
+from hermes_engine.errors import HermesError
+from hermes_engine.events import BatchFinished, BatchStarted, Emitter, Notice, Sink
+from hermes_engine.profiles import Resolved
+from hermes_engine.redaction import Redactor
+
+State = Literal["done", "interrupted", "stopped", "failed"]
+MakeAgents = Callable[[Setup, Outage], RowAgents]
+
+GRACE = 2.5
+"""Seconds that rows in flight have to end by themselves after an interrupt."""
+
+CLEARING = 2.0
+"""Seconds that cancelled rows have to end what they started."""
+
+_TICK = 1.0
+_INVALID_TOLD = 20
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSummary:
+    """How an invocation ended.
+
+    Attributes:
+        state: done | interrupted (a person asked) | stopped (a cap, the server) | failed (a fault).
+        reason: one line when not done.
+        counts: the run's rows by state, see `Counts.as_dict`.
+        seconds: of this invocation.
+    """
+
+    name: str
+    folder: Path
+    state: State
+    reason: str = ""
+    counts: Mapping[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    @property
+    def exit_code(self) -> int:
+        """Of the command: 0 all well, 1 something failed or nothing was kept, 130 interrupted."""
+        if self.state == "interrupted":
+            return 130
+        counts = self.counts
+        clean = self.state == "done" and counts.get("kept", 0) and not (counts.get("failed") or counts.get("invalid"))
+        return 0 if clean else 1
+
+
+class BatchRun:
+    """A run.
+
+    Args:
+        options: of this invocation.
+        resolved: settings in effect; options go before them.
+        sink: hears BatchStarted, RowStarted, RowFinished, Notice and BatchFinished, on the run's thread.
+        make_agents: builds the rows' agents; the assembly's by default.
+    """
+
+    def __init__(
+        self, options: BatchOptions, resolved: Resolved, sink: Sink, *, make_agents: MakeAgents | None = None
+    ) -> None:
+        self.options, self.resolved = options, resolved
+        self._sink = sink
+        self._make_agents = make_agents or _assembled
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._asked: State | None = None
+        self._reason = ""
+        self._at_once = False
+        self._stopping = asyncio.Event()
+        self._schedule: Schedule | None = None
+
+    def run(self) -> BatchSummary:
+        """Works the run to its end. Blocking; may be called once.
+
+        Raises:
+            UsageError: wrong options; the run is being worked elsewhere.
+            ConfigError: no model can be asked.
+            StateError: the run's files cannot be read.
+        """
+        with asyncio.Runner() as runner:
+            return runner.run(self._main())
+
+    def stop(self, now: bool = False) -> None:
+        """Ends the run early; from any thread, at any time.
+
+        Args:
+            now: rows in flight are not waited for, and the merged files are left to the next resume.
+        """
+        with self._lock:
+            self._at_once = self._at_once or now
+            self._asked = self._asked or "interrupted"
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(self._take_no_more)
+
+    def _stop_itself(self, reason: str) -> None:
+        """The run ends for a reason of its own; on the loop."""
+        if self._asked is None:
+            self._asked, self._reason = "stopped", reason
+            self._tell("error", reason)
+        self._take_no_more()
+
+    def _take_no_more(self) -> None:
+        self._stopping.set()
+        if self._schedule is not None:
+            self._schedule.close()
+
+    def _tell(self, level: str, text: str) -> None:
+        self._emit(Notice, level=level, text=text)
+
+    async def _main(self) -> BatchSummary:
+        with self._lock:
+            self._loop = asyncio.get_running_loop()
+            if self._asked:
+                self._stopping.set()
+        name = self.options.run_name
+        self._emit = Emitter(self._sink, session=name, run=name, agent=name)
+        try:
+            setup = set_up(self.options, self.resolved)
+            dataset = setup.dataset()
+            try:
+                with held(setup.folder, setup.options.work_dir, keep_work=setup.options.keep_work) as work:
+                    return await self._worked(setup, dataset, work)
+            finally:
+                dataset.close()
+        finally:
+            with self._lock:
+                self._loop = None
+
+    async def _worked(self, setup: Setup, dataset: Dataset, work: Path) -> BatchSummary:
+        redactor = Redactor(setup.resolved.secrets)
+        for note in setup.notes:
+            self._tell("warning", redactor.text(note))
+        plan = make_plan(dataset, setup.folder, setup.options)
+        self._tell_about(plan, setup)
+        plan.ledger.shape(setup.tools)
+        books = Books(setup, plan, redactor)
+        books.write_settings()
+        crew = self._crew(setup, plan, books, dataset, work, redactor)
+        counts = books.counts().as_dict()
+        self._emit(
+            BatchStarted,
+            name=setup.options.run_name,
+            folder=str(setup.folder.root),
+            total=plan.total,
+            done=plan.total - len(plan.tasks),
+            workers=min(setup.options.num_workers, max(1, len(plan.tasks))),
+            counts=counts,
+        )
+        fault: HermesError | None = None
+        ticker = asyncio.create_task(self._tick(crew.writer, setup))
+        try:
+            await self._all_rows(crew, len(plan.tasks), ticker)
+        except HermesError as error:
+            fault = error
+        finally:
+            ticker.cancel()
+            await asyncio.gather(ticker, return_exceptions=True)
+            await crew.agents.close()
+        return self._ended(setup, plan, books, crew.writer, fault)
+
+    def _crew(self, setup: Setup, plan: Plan, books: Books, dataset: Dataset, work: Path, redactor: Redactor) -> Crew:
+        options = setup.options
+        outage = Outage(options.endpoint_wait, self._tell, self._stop_itself)
+        self._schedule = Schedule(plan.tasks, shared_cwd=options.shared_cwd)
+        job = Job(
+            run=options.run_name,
+            spec=setup.spec,
+            draws=setup.draws,
+            seed=setup.seed,
+            work=work,
+            send_seed=options.seed is not None,
+            history=setup.history,
+            keep_work=options.keep_work,
+        )
+        writer = Writer(
+            setup.folder,
+            plan.ledger,
+            fsync=options.fsync,
+            rows_of_batch=plan.rows_of_batch,
+            checkpoint=books.checkpoint,
+            statistics=books.statistics,
+        )
+        return Crew(
+            options=options,
+            job=job,
+            tools=setup.tools,
+            dataset=dataset,
+            schedule=self._schedule,
+            ledger=plan.ledger,
+            writer=writer,
+            books=books,
+            agents=self._make_agents(setup, outage),
+            redactor=redactor,
+            outage=outage,
+            first_tries=FirstTries(),
+            rejects=Rejects(self._tell),
+            emit=self._emit,
+            stop=self._stop_itself,
+        )
+
+    async def _all_rows(self, crew: Crew, rows: int, ticker: asyncio.Task[None]) -> None:
+        """Runs the workers until no row is left or the run is to end. Raises what ends it as a fault."""
+        crew.check_caps()
+        if self._stopping.is_set():
+            self._take_no_more()
+        workers = [asyncio.create_task(crew.work()) for _ in range(min(crew.options.num_workers, rows))]
+        if not workers:
+            return
+        stopping = asyncio.create_task(self._stopping.wait())
+        all_ended = asyncio.create_task(_first_fault(workers))
+        try:
+            await asyncio.wait({all_ended, stopping, ticker}, return_when=asyncio.FIRST_COMPLETED)
+            if not all_ended.done() and stopping.done() and not self._at_once:
+                await self._grace(all_ended, ticker)
+        finally:
+            stopping.cancel()
+            all_ended.cancel()
+            for worker in workers:
+                worker.cancel()
+            await asyncio.wait(workers, timeout=0.5 if self._at_once else CLEARING)
+            await asyncio.gather(stopping, all_ended, return_exceptions=True)
+        _raise_fault([*workers, ticker])
+
+    async def _grace(self, all_ended: asyncio.Task[None], ticker: asyncio.Task[None]) -> None:
+        """Lets rows in flight end by themselves for a moment; a second wish to stop ends that."""
+        end = asyncio.get_running_loop().time() + GRACE
+        while not self._at_once and (left := end - asyncio.get_running_loop().time()) > 0:
+            done, _ = await asyncio.wait(
+                {all_ended, ticker}, timeout=min(left, 0.1), return_when=asyncio.FIRST_COMPLETED
+            )
+            if done:
+                return
+
+    async def _tick(self, writer: Writer, setup: Setup) -> None:
+        """Once a second: the index files, and whether another process asked the run to stop."""
+        while True:
+            await asyncio.sleep(_TICK)
+            await writer.tick()
+            if setup.folder.stop_asked():
+                self.stop()
+
+    def _ended(self, setup: Setup, plan: Plan, books: Books, writer: Writer, fault: HermesError | None) -> BatchSummary:
+        state: State = "failed" if fault else self._asked or "done"
+        reason = fault.line if fault else self._reason
+        books.state, books.reason = state, reason
+        if not (self._at_once and fault is None):
+            try:
+                books.write_card()
+                writer.finish(plan.places)
+            except HermesError as error:
+                state, reason = "failed", reason or error.line
+        counts = books.counts().as_dict()
+        name = setup.options.run_name
+        self._emit(BatchFinished, name=name, state=state, reason=reason, counts=counts, seconds=books.seconds)
+        return BatchSummary(name, setup.folder.root, state, reason, counts, books.seconds)
+
+    def _tell_about(self, plan: Plan, setup: Setup) -> None:
+        for item in plan.invalid[:_INVALID_TOLD]:
+            self._tell("warning", f"{plan.dataset}:{item.line}: no row: {item.reason}")
+        if len(plan.invalid) > _INVALID_TOLD:
+            self._tell("warning", f"{len(plan.invalid) - _INVALID_TOLD} more lines are no rows, see statistics.json")
+        if not plan.total:
+            self._tell("warning", f"{plan.dataset} holds no prompt")
+        if plan.ledger.damaged:
+            self._tell(
+                "warning", f"{plan.ledger.damaged} unreadable lines were moved to damaged.txt; their rows run again"
+            )
+        before = setup.stored.get("dataset", {}).get("sha256", plan.digest)
+        if before != plan.digest:
+            gone = plan.ledger.removed
+            self._tell(
+                "warning", f"the dataset has changed since the last time; rows are found by content ({gone} removed)"
+            )
+
+
+def _assembled(setup: Setup, outage: Outage) -> RowAgents:
+    limit = max(setup.options.num_workers, 16)
+    return AssemblyAgents(setup.resolved, pool_limit=limit, seed=setup.seed, wait_out=outage.wait_out)
+
+
+async def _first_fault(workers: list[asyncio.Task[None]]) -> None:
+    """Ends when all workers have ended, or one by a fault."""
+    await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
+
+
+def _raise_fault(tasks: list[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        if task.done() and not task.cancelled() and (fault := task.exception()) is not None:
+            raise fault

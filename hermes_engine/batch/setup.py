@@ -1,0 +1,180 @@
+"""Turns options and settings into what a run needs, and refuses what cannot be met, before anything is written.
+
+Flags not given on a resume are the run's own; see `options.taken_over`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hermes_engine.batch.dataset import Dataset
+from hermes_engine.batch.distributions import Distribution, chosen, draws, refusal
+from hermes_engine.batch.folder import RunFolder
+from hermes_engine.batch.job import Draws
+from hermes_engine.batch.options import BatchOptions, taken_over
+from hermes_engine.errors import UsageError
+from hermes_engine.messages import Message
+from hermes_engine.profiles import Resolved, resolve
+from hermes_engine.protocols import AgentSpec, Limits
+from hermes_engine.redaction import MARK
+from hermes_engine.settings import OPENROUTER_URL, Endpoint, Price
+from hermes_engine.toolsets import tools_of
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """A run that can begin.
+
+    Attributes:
+        options: in effect.
+        resolved: settings in effect.
+        folder: of the run.
+        stored: content of `run.json` of a run that goes on; {} for a new one.
+        endpoint: where the model is asked.
+        spec: of every row's agent.
+        distribution, draws: the odds, as named and as they are drawn.
+        history: prefilled messages.
+        seed: of the run.
+        notes: lines the person should read.
+    """
+
+    options: BatchOptions
+    resolved: Resolved
+    folder: RunFolder
+    stored: dict[str, Any]
+    endpoint: Endpoint
+    spec: AgentSpec
+    distribution: Distribution
+    draws: Draws
+    history: tuple[Message, ...]
+    seed: int
+    notes: tuple[str, ...]
+
+    def dataset(self) -> Dataset:
+        """The dataset, opened. Raises UsageError."""
+        if self.options.dataset_file is None:
+            raise UsageError("--dataset_file is needed", hint="a JSONL file with one prompt a line")
+        settings = self.resolved.settings
+        return Dataset(self.options.dataset_file, refused=lambda name: refusal(name, settings))
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """Every tool a drawn row could be offered."""
+        return tools_of(name for name, _ in self.draws)
+
+
+def set_up(options: BatchOptions, resolved: Resolved) -> Setup:
+    """Checks everything that can be checked before the first row.
+
+    Raises:
+        UsageError: wrong options; the run exists and is not resumed; unknown distribution; a cap without a price.
+        ConfigError: no model can be asked.
+    """
+    folder = RunFolder(options.folder)
+    folder.check(resume=options.resume or options.only_failed)
+    stored = folder.settings()
+    before = stored.get("options", {})
+    if options.only_failed and not folder.started:
+        raise UsageError(f"there is no run {options.run_name} in {options.output_dir}")
+    options, notes = taken_over(options, before)
+    _no_lost_secret(options, before)
+    resolved = with_options(resolved, options)
+    settings = resolved.settings
+    model = options.model or settings.model
+    endpoint = resolved.endpoint_for(options.model)
+    _check_cap(options, resolved, endpoint)
+    distribution = chosen(resolved.home, options.distribution)
+    odds, left_out = draws(distribution, settings)
+    if left_out and not distribution.where_enabled:
+        notes.append(f"never drawn, not enabled in the profile: {', '.join(left_out)}")
+    mode = resolved.mode_for(attended=False)
+    spec = AgentSpec(
+        name="row",
+        kind="row",
+        model=model,
+        profile=resolved.profile,
+        mode=mode,
+        limits=Limits(max_turns=options.max_turns, timeout_seconds=options.timeout_seconds),
+        sampling=_sampling(options),
+        extra_body={**settings.provider.extra_body, **options.extra_body},
+        reasoning_effort=options.reasoning_effort or settings.provider.reasoning_effort,
+        system_prompt=options.ephemeral_system_prompt,
+    )
+    options = options.model_copy(update={"model": model, "profile": resolved.profile})
+    history = prefill(options.prefill_messages_file)
+    seed = options.seed or 0
+    return Setup(options, resolved, folder, stored, endpoint, spec, distribution, odds, history, seed, tuple(notes))
+
+
+def with_options(resolved: Resolved, options: BatchOptions) -> Resolved:
+    """The settings with what the options say of profile, server and prices. Raises ConfigError."""
+    flags = resolved.overrides
+    asked = {
+        name: value
+        for name in ("profile", "base_url", "api_key", "mode")
+        if (value := getattr(options, name)) and value != getattr(flags, name)
+    }
+    if asked:
+        resolved = resolve(dataclasses.replace(flags, **asked), resolved.env)
+    if options.price_in is not None and options.price_out is not None:
+        price = Price(input=options.price_in, output=options.price_out)
+        model = options.model or resolved.settings.model
+        wire = resolved.endpoint_for(options.model).model
+        provider = resolved.settings.provider
+        prices = {**provider.prices, model: price, wire: price}
+        provider = provider.model_copy(update={"prices": prices})
+        resolved = dataclasses.replace(resolved, settings=resolved.settings.model_copy(update={"provider": provider}))
+    return resolved
+
+
+def _check_cap(options: BatchOptions, resolved: Resolved, endpoint: Endpoint) -> None:
+    """Raises UsageError for a cost cap that could never be met because no price is known."""
+    prices = resolved.settings.provider.prices
+    known = endpoint.kind == "demo" or endpoint.base_url == OPENROUTER_URL
+    if options.max_cost_usd is None or known or {endpoint.model, endpoint.typed_model} & set(prices):
+        return
+    raise UsageError(
+        f"--max_cost_usd: the price of {endpoint.typed_model} at {endpoint.base_url} is not known",
+        hint="give --price_in and --price_out (US dollars a million tokens), or provider.prices in config.yaml",
+    )
+
+
+def _sampling(options: BatchOptions) -> dict[str, Any]:
+    named = {"max_tokens": options.max_tokens, "temperature": options.temperature}
+    return {**options.sampling, **{name: value for name, value in named.items() if value is not None}}
+
+
+def _no_lost_secret(options: BatchOptions, stored: dict[str, Any]) -> None:
+    for name in ("base_url", "extra_body", "sampling", "ephemeral_system_prompt"):
+        if name in stored and name not in options.given() and MARK in json.dumps(stored[name]):
+            raise UsageError(f"--{name} held a secret, which run.json does not keep", hint=f"give --{name} again")
+
+
+def prefill(path: Path | None) -> tuple[Message, ...]:
+    """The messages of a `--prefill_messages_file`.
+
+    Raises:
+        UsageError: the file cannot be read, or is no list of user and assistant messages.
+    """
+    if path is None:
+        return ()
+    try:
+        value = json.loads(path.read_bytes().decode("utf-8-sig"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--prefill_messages_file: {path} cannot be read: {error}") from None
+    if not isinstance(value, list):
+        raise UsageError(f"--prefill_messages_file: {path} is not a list of messages")
+    return tuple(_message(path, number, item) for number, item in enumerate(value, 1))
+
+
+def _message(path: Path, number: int, item: Any) -> Message:
+    role, content = (item.get("role"), item.get("content")) if isinstance(item, dict) else (None, None)
+    if not isinstance(content, str) or role not in ("user", "assistant"):
+        raise UsageError(
+            f"--prefill_messages_file: {path}: message {number} is not {{role: user or assistant, content: text}}"
+        )
+    return Message(role, content)

@@ -1,0 +1,138 @@
+"""Makes a training record of a row's conversation, exactly as the contract has it, and one line of JSON of a record.
+
+Measured rules (contract, section 6): `tool_calls` on every gpt turn and on no other; arguments are an object;
+reasoning stands once, as a <think> block; no lone surrogate, no NaN, no secret.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from hermes_engine.batch.job import Record, Row, RowResult, ToolCount
+from hermes_engine.messages import Message, ToolCall
+from hermes_engine.redaction import Redactor
+
+KEPT_STOPS = ("done", "max_turns", "length", "budget")
+"""How a row may end and still be training data."""
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_LINE_ENDS = {"\u2028": "\\u2028", "\u2029": "\\u2029", "\x85": "\\u0085"}
+_THOUGHT = re.compile(r"\s*<(think|REASONING_SCRATCHPAD)>(.*?)</\1>\s*", re.DOTALL)
+_TAG = re.compile(r"</?(?:think|REASONING_SCRATCHPAD)>")
+_FROM = {"user": "human", "assistant": "gpt", "tool": "tool", "system": "system"}
+_LARGEST_INT = 2**63
+
+
+def thought_and_text(message: Message) -> tuple[str, str]:
+    """The reasoning of an assistant message and its words, wherever the reasoning stood."""
+    if message.reasoning.strip():
+        return _TAG.sub("", message.reasoning).strip(), message.content
+    found = _THOUGHT.match(message.content)
+    if found is None:
+        return "", message.content
+    return _TAG.sub("", found[2]).strip(), message.content[found.end() :]
+
+
+def reasoning_of(messages: Iterable[Message]) -> dict[str, int]:
+    """How many assistant turns there are, and how many of them reason."""
+    thoughts = [bool(thought_and_text(message)[0]) for message in messages if message.role == "assistant"]
+    return {"turns": len(thoughts), "with_reasoning": sum(thoughts)}
+
+
+def turn(message: Message) -> dict[str, Any]:
+    """One entry of `conversations`."""
+    if message.role != "assistant":
+        return {"from": _FROM[message.role], "value": message.content}
+    thought, text = thought_and_text(message)
+    if thought:
+        text = f"<think>\n{thought}\n</think>\n{text}" if text else f"<think>\n{thought}\n</think>"
+    return {"from": "gpt", "value": text, "tool_calls": [recorded(call) for call in message.tool_calls]}
+
+
+def recorded(call: ToolCall) -> dict[str, Any]:
+    """A call as the record has it; arguments that are no plain JSON object stand as {"_raw": text}."""
+    arguments = call.parsed()
+    if arguments is None or not _plain(arguments):
+        arguments = {"_raw": call.arguments}
+    return {"name": call.name, "arguments": arguments}
+
+
+def _plain(value: Any) -> bool:
+    """Whether every number is one that JSON and its readers know."""
+    if isinstance(value, dict):
+        return all(_plain(item) for item in value.values())
+    if isinstance(value, list):
+        return all(_plain(item) for item in value)
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return not isinstance(value, int) or -_LARGEST_INT <= value < _LARGEST_INT
+
+
+def dense(names: Iterable[str], counts: dict[str, ToolCount]) -> tuple[dict[str, Any], dict[str, int]]:
+    """`tool_stats` and `tool_error_counts` over all `names`, zeros included, in their order."""
+    zero = ToolCount()
+    found = {name: counts.get(name, zero) for name in names}
+    stats = {
+        name: {"count": item.count, "success": item.success, "failure": item.failure} for name, item in found.items()
+    }
+    return stats, {name: item.failure for name, item in found.items()}
+
+
+def make_record(
+    row: Row, result: RowResult, *, tools: Sequence[str], batch: int, timestamp: str, redactor: Redactor
+) -> Record:
+    """The row as a record.
+
+    Args:
+        row, result: what was asked and what came.
+        tools: every tool the run could offer; those of the row are added.
+        batch: number of its batch.
+        timestamp: when it ended, UTC, ISO 8601.
+        redactor: takes secrets out of all text.
+    """
+    names = dict.fromkeys((*tools, *result.offered))
+    stats, errors = dense(names, dict(result.tools))
+    completed = result.stop_reason == "done"
+    conversations = redactor.value([turn(message) for message in result.conversation])
+    return {
+        "prompt_index": row.index,
+        "conversations": conversations,
+        "completed": completed,
+        "toolsets_used": list(result.toolsets),
+        "tool_stats": stats,
+        "tool_error_counts": errors,
+        "partial": not completed,
+        "stop_reason": result.stop_reason,
+        "api_calls": result.api_calls,
+        "retries": result.retries,
+        "sample": row.sample,
+        "reasoning": reasoning_of(result.conversation),
+        "usage": result.usage.as_record(),
+        "metadata": {
+            "batch_num": batch,
+            "timestamp": timestamp,
+            "model": result.model,
+            "row_id": row.key,
+            "extra": redactor.text(row.extra),
+        },
+    }
+
+
+def line_of(record: Record) -> bytes:
+    """The record as one line with its line end: UTF-8, U+FFFD for lone surrogates, no other character that ends a line.
+
+    Raises:
+        ValueError: it holds NaN or an infinity.
+    """
+    text = json.dumps(record, ensure_ascii=False, allow_nan=False)
+    for character, escape in _LINE_ENDS.items():
+        if character in text:
+            text = text.replace(character, escape)
+    try:
+        return f"{text}\n".encode()
+    except UnicodeEncodeError:
+        return (_SURROGATE.sub("\ufffd", text) + "\n").encode()
