@@ -1,0 +1,101 @@
+"""What the bench's server answers, as ready packets: tool rounds of one `echo` each, then words. Knows no socket."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Kind = Literal["words", "prose", "code"]
+END_MARK = "ЖЪЩ"
+"""Last word of a long text: it stands nowhere else, so that a screen that shows it shows the end."""
+
+_WORDS = ("the", "store", "reads", "each", "line", "once,", "then", "keeps", "what", "it", "found", "for", "later")
+_PROSE = """\
+## Part {n}
+
+The store reads each line once and keeps `what it found` for later use; **nothing** is read twice, and a line
+that does not parse is named by its number.
+
+- first, the lock is taken
+- then the *rows* are read, in order
+- at last the index is written
+
+```python
+def read(path: Path) -> list[str]:
+    return [line for line in path.open() if line.strip()]
+```
+
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """How a server answers every conversation.
+
+    Attributes:
+        rounds: tool rounds before the final answer.
+        chunks: content chunks of each answer.
+        per_packet: chunks that leave in one write.
+        gap: seconds between two writes.
+        latency: seconds before an answer begins.
+        text_bytes: when not 0, the final answer is so long, in pieces of `piece` bytes, `chunks` is not used.
+        piece: bytes of a piece of such a text.
+        kind: what a long text is made of: prose is mixed Markdown, code one open code block.
+    """
+
+    rounds: int = 1
+    chunks: int = 6
+    per_packet: int = 10
+    gap: float = 0.005
+    latency: float = 0.05
+    text_bytes: int = 0
+    piece: int = 4
+    kind: Kind = "words"
+
+
+def packets(script: Script, done: int) -> list[bytes]:
+    """The answer to a conversation in which `done` tool calls have results, framed as HTTP chunks."""
+    final = done >= script.rounds
+    if final and script.text_bytes:
+        text = long_text(script.kind, script.text_bytes)
+        pieces: Iterable[str] = (text[at : at + script.piece] for at in range(0, len(text), script.piece))
+    else:
+        pieces = (f"{_WORDS[at % len(_WORDS)]} " for at in range(script.chunks))
+    events = [_event(chunk) for chunk in _chunks(pieces, None if final else done)] + [b"data: [DONE]\n\n"]
+    grouped = [b"".join(events[at : at + script.per_packet]) for at in range(0, len(events), script.per_packet)]
+    return [b"%x\r\n%b\r\n" % (len(packet), packet) for packet in grouped]
+
+
+def long_text(kind: Kind, size: int) -> str:
+    """Text of about `size` bytes that ends with `END_MARK`."""
+    if kind == "code":
+        parts = ["```python\n", *(f"value_{n} = compute({n}, 'some text')\n" for n in range(size // 38)), "```\n\n"]
+    else:
+        parts = [_PROSE.format(n=n) for n in range(size // len(_PROSE) + 1)]
+    return "".join(parts)[:size].rstrip() + ("\n```" if kind == "code" else "") + f"\n\n{END_MARK}\n"
+
+
+def _chunks(pieces: Iterable[str], call: int | None) -> Iterator[dict[str, Any]]:
+    yield _chunk({"role": "assistant", "content": ""})
+    yield _chunk({"reasoning_content": "One command will tell."})
+    for piece in pieces:
+        yield _chunk({"content": piece})
+    if call is not None:
+        head = {"index": 0, "id": f"call_{call}", "type": "function", "function": {"name": "terminal", "arguments": ""}}
+        yield _chunk({"tool_calls": [head]})
+        arguments = json.dumps({"command": f"echo part-{call}"})
+        yield _chunk({"tool_calls": [{"index": 0, "function": {"arguments": arguments}}]})
+    yield _chunk({}, finish="stop" if call is None else "tool_calls")
+    usage = {"prompt_tokens": 900, "completion_tokens": 60, "total_tokens": 960}
+    yield {"id": "chatcmpl-1", "object": "chat.completion.chunk", "model": "bench", "choices": [], "usage": usage}
+
+
+def _chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}
+    return {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "bench", "choices": [choice]}
+
+
+def _event(chunk: dict[str, Any]) -> bytes:
+    return b"data: " + json.dumps(chunk, ensure_ascii=False, separators=(",", ":")).encode() + b"\n\n"
