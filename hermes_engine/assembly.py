@@ -18,7 +18,7 @@ from hermes_engine.agent.prompt import system_prompt
 from hermes_engine.clients import make_client
 from hermes_engine.messages import Message
 from hermes_engine.profiles import Resolved
-from hermes_engine.protocols import AgentSpec, Client, Journal, Limits
+from hermes_engine.protocols import AgentSpec, Client, Job, Journal, Limits
 from hermes_engine.redaction import Redactor
 from hermes_engine.requests import Broker
 from hermes_engine.sandbox.local import LocalSandbox
@@ -100,11 +100,31 @@ class Assembly:
             reasoning_effort=settings.provider.reasoning_effort,
         )
 
-    def hands(self, spec: AgentSpec, agent: str, *, above: Gate | None = None) -> Hands:
-        """Workspace, sandbox and permissions of a new agent; `above` is the gate of the one that started it."""
+    def hands(
+        self,
+        spec: AgentSpec,
+        agent: str,
+        *,
+        above: Gate | None = None,
+        on_job_end: Callable[[Job], None] | None = None,
+    ) -> Hands:
+        """What a new agent acts with.
+
+        Args:
+            spec: of the agent.
+            agent: its id.
+            above: gate of the one that started it; its own is never freer.
+            on_job_end: hears of each background command's end.
+        """
         settings, home = self.resolved.settings, self.resolved.home
         workspace = Workspace(spec.cwd, home, outputs=home.outputs, env=spec.env)
-        sandbox = LocalSandbox(agent=agent, outputs=home.outputs, pass_env=settings.terminal.pass_env)
+        sandbox = LocalSandbox(
+            agent=agent,
+            outputs=home.outputs,
+            redactor=self.redactor,
+            pass_env=settings.terminal.pass_env,
+            on_job_end=on_job_end,
+        )
         if above is not None:
             return Hands(workspace, sandbox, above.child(spec.mode))
         gate = Gate(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import threading
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
@@ -16,9 +17,9 @@ from hermes_engine.agent.loop import Agent
 from hermes_engine.agent.shorten import estimate
 from hermes_engine.assembly import Assembly, with_changes
 from hermes_engine.errors import HermesError
-from hermes_engine.events import Emitter, Event, Sink, TurnFinished, TurnStarted, UsageReported
+from hermes_engine.events import Emitter, Event, Notice, Sink, TurnFinished, TurnStarted, UsageReported
 from hermes_engine.messages import NO_USAGE, Message
-from hermes_engine.protocols import AgentSpec, Journal, tee
+from hermes_engine.protocols import AgentSpec, Job, Journal, tee
 from hermes_engine.session.view import SessionView
 from hermes_engine.work.supervisor import Ending, Supervisor
 
@@ -48,16 +49,16 @@ class Chat:
         sink: Sink,
         journal: Journal | None,
         title: str = "",
-        on_title: Callable[[str], None] | None = None,
+        on_fact: Callable[[str, object], None] | None = None,
     ) -> None:
         self.id, self.spec, self.title = session, spec, title
         self.agent_id = supervisor.add(
             name=spec.name, kind=spec.kind, title=title, session=session, model=spec.model, profile=spec.profile
         )
-        self.hands = assembly.hands(spec, self.agent_id)
+        self.hands = assembly.hands(spec, self.agent_id, on_job_end=self._job_ended)
         self._assembly, self._supervisor, self._journal = assembly, supervisor, journal
         self._sink = tee(self._observe, sink)
-        self._on_title = on_title
+        self._on_fact = on_fact or _unheard
         self._history = list(history)
         self._agent: Agent | None = None
         self._stale = False
@@ -150,8 +151,7 @@ class Chat:
         self._start(lambda emit: self._turn(text, emit))
         if not self.title:
             self.title = text.strip().split("\n", 1)[0][:80]
-            if self._on_title:
-                self._on_title(self.title)
+            self._on_fact("title", self.title)
 
     def begin_compact(self, hint: str) -> None:
         """Starts shortening the conversation, as a turn of its own; the caller has claimed it."""
@@ -208,6 +208,7 @@ class Chat:
             emit(TurnFinished, status="error", error=error.line)
             return Ending("failed", error=error.line)
         result = await agent.run(text, emit)
+        self._on_fact("usage", result.usage)
         return Ending(STATES[result.status], result.answer, result.error)
 
     async def _compact(self, hint: str, emit: Emitter) -> Ending:
@@ -227,3 +228,14 @@ class Chat:
     def _observe(self, event: Event) -> None:
         if isinstance(event, UsageReported):
             self._context = (event.context_tokens, event.context_window, event.estimated)
+
+    def _job_ended(self, job: Job) -> None:
+        """One line for each background command that ends."""
+        code = "" if job.exit_code in (0, None) or job.state == "cancelled" else f" ({job.exit_code})"
+        text = f"{job.id} {job.command.strip().splitlines()[0][:80]}: {job.state}{code}"
+        level = "warning" if job.state == "failed" else "info"
+        self._sink(Notice(session=self.id, agent=self.agent_id, time=time.time(), level=level, text=text))
+
+
+def _unheard(key: str, value: object) -> None:
+    """Nobody keeps facts about this chat."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -23,7 +24,7 @@ from hermes_engine.requests import Answer, Broker
 from hermes_engine.session.chat import Chat
 from hermes_engine.session.journal import StoreJournal
 from hermes_engine.session.runs import Runs
-from hermes_engine.session.state import State
+from hermes_engine.session.state import State, unsaved
 from hermes_engine.session.view import SessionView
 from hermes_engine.toolsets import expand
 from hermes_engine.work.supervisor import AgentRow, Supervisor
@@ -49,11 +50,12 @@ class Engine:
     def __init__(self, resolved: Resolved, sink: Sink, *, attended: bool, ephemeral: bool = False) -> None:
         self.resolved = resolved
         self.broker = Broker(attended=attended)
-        self._state = None if ephemeral else State(resolved, on_fault=self._notice)
+        self._assembly = Assembly(resolved, self.broker, on_always=self._remember_rule)
+        self._state = None if ephemeral else State(resolved, self._assembly.redactor, on_notice=self._notice)
+        self._front = sink
         self._heard = tee(self._state.recorder if self._state else None, sink)
         self.supervisor = Supervisor(self._heard)
         self._sink = tee(self._heard, self.supervisor.observe)
-        self._assembly = Assembly(resolved, self.broker, on_always=self._remember_rule)
         self._chats: dict[str, Chat] = {}
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="hermes-store")
         self._runs = Runs(resolved, self.supervisor, self._heard)
@@ -70,7 +72,7 @@ class Engine:
         self._thread.start()
         self._ready.wait()
         if self._state:
-            self._state.open()
+            self._pool.submit(self._state.clean_up)
 
     def close(self, grace: float = 1.5) -> None:
         """Blocks: stops the whole tree, waits up to `grace` seconds, ends process trees, flushes the store."""
@@ -82,7 +84,7 @@ class Engine:
         self._thread.join(grace + 2)
         self._pool.shutdown(wait=True)
         if self._state:
-            self._state.close(empty=[chat.id for chat in self._chats.values() if not chat.view().messages])
+            self._state.close(unused=[chat.id for chat in self._chats.values() if not chat.view().messages])
 
     def _main(self) -> None:
         with asyncio.Runner() as runner:
@@ -115,7 +117,7 @@ class Engine:
         return asyncio.run_coroutine_threadsafe(run(), self._loop).result(10)
 
     def _notice(self, level: str, text: str) -> None:
-        self._heard(Notice(level=level, text=text))
+        self._front(Notice(level=level, text=text, time=time.time()))
 
     # -- chats ----------------------------------------------------------------------------------------------------
 
@@ -131,7 +133,7 @@ class Engine:
         if self._state is None:
             if resume or continue_last:
                 raise StateError("nothing is saved here, so nothing can be resumed")
-            saved = State.unsaved(spec)
+            saved = unsaved(spec)
         else:
             saved = self._pool.submit(self._state.open_session, spec, resume, continue_last).result()
         if saved.id in self._chats:
@@ -149,7 +151,7 @@ class Engine:
                 sink=self._sink,
                 journal=journal,
                 title=saved.title,
-                on_title=lambda title: self._keep(saved.id, "title", title),
+                on_fact=lambda key, value: self._keep(saved.id, key, value),
             )
         )
         self._chats[saved.id] = chat

@@ -1,6 +1,174 @@
 """The disk side of the engine: opening and keeping chats, recording events, remembering rules. All of it blocks.
 
-Called on the store's thread or before the loop runs; knows no loop.
+Called on the store's thread, or before the engine's loop has work; knows no loop.
 """
 
 from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Callable, Iterable, MutableMapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hermes_engine.assembly import with_changes
+from hermes_engine.errors import HermesError, UsageError
+from hermes_engine.events import Notice
+from hermes_engine.messages import Message
+from hermes_engine.profiles import Resolved
+from hermes_engine.protocols import AgentSpec
+from hermes_engine.redaction import Redactor
+from hermes_engine.sandbox.orphans import end_instance, end_orphans
+from hermes_engine.store.agents import AgentStore
+from hermes_engine.store.instances import Instances
+from hermes_engine.store.migrations import open_state
+from hermes_engine.store.recorder import Recorder
+from hermes_engine.store.recordings import Recordings
+from hermes_engine.store.sessions import SessionRow, SessionStore
+from hermes_engine.toolsets import expand
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A chat as it is opened."""
+
+    id: str
+    spec: AgentSpec
+    messages: tuple[Message, ...] = ()
+    title: str = ""
+
+
+def unsaved(spec: AgentSpec) -> Saved:
+    """A chat that is kept nowhere."""
+    return Saved(f"x{secrets.token_hex(4)}", spec)
+
+
+class State:
+    """What a process keeps in its home. Opens the database at once.
+
+    Args:
+        resolved: settings in effect.
+        redactor: takes secrets out of what is recorded.
+        on_notice: hears what a person should read, on any thread.
+    """
+
+    def __init__(self, resolved: Resolved, redactor: Redactor, *, on_notice: Callable[[str, str], None]) -> None:
+        home = resolved.home.ensure()
+        self._resolved, self._on_notice = resolved, on_notice
+        self._database = open_state(home.state_db, on_notice=lambda text: on_notice("info", text))
+        self._instances = Instances(self._database)
+        self.instance = self._instances.register(Path.cwd())
+        self.sessions = SessionStore(self._database)
+        self.agents = AgentStore(self._database)
+
+        def told(notice: Notice) -> None:
+            on_notice(notice.level, notice.text)
+
+        self.recorder = Recorder(self._database, instance=self.instance, redactor=redactor, on_notice=told)
+
+    def clean_up(self) -> None:
+        """Closes what dead instances left open, ends their processes, lets go what is too old."""
+        for task in (self._instances.bury, self.agents.close_dead, end_orphans, self._prune):
+            try:
+                task()
+            except (HermesError, OSError):
+                log.exception("clean-up at start: %s", task)
+
+    def _prune(self) -> None:
+        days = self._resolved.settings.storage.keep_days
+        if days:
+            Recordings(self._database).prune(days)
+
+    def close(self, *, unused: Iterable[str]) -> None:
+        """Writes what waits; drops the `unused` chats, in which nothing was said; ends daemons of our commands."""
+        self.recorder.close()
+        for step in (lambda: self._drop(unused), self._release, end_instance):
+            try:
+                step()
+            except (HermesError, OSError):
+                log.exception("closing the state")
+        self._database.close()
+
+    def _drop(self, unused: Iterable[str]) -> None:
+        for session in unused:
+            self.sessions.delete(session)
+
+    def _release(self) -> None:
+        self.sessions.release(self.instance)
+        self._instances.end(self.instance)
+
+    # -- chats ----------------------------------------------------------------------------------------------------
+
+    def open_session(self, spec: AgentSpec, resume: str | None, continue_last: bool) -> Saved:
+        """A new chat, the one that `resume` means, or the last of the folder (a new one where there is none).
+
+        Raises:
+            UsageError: no such chat, or it is open in another Hermes.
+        """
+        row = self.sessions.find(resume) if resume else None
+        if continue_last and row is None:
+            row = self.sessions.latest(spec.cwd)
+        if row is not None:
+            return self._reopen(spec, row)
+        session = self.sessions.create_session(
+            cwd=spec.cwd,
+            model=spec.model,
+            profile=spec.profile,
+            kind=spec.kind,
+            mode=spec.mode,
+            toolsets=spec.toolsets,
+        )
+        self.sessions.hold(session, self.instance, self._instances.alive)
+        return Saved(session, spec)
+
+    def _reopen(self, spec: AgentSpec, row: SessionRow) -> Saved:
+        holder = self.sessions.hold(row.id, self.instance, self._instances.alive)
+        if holder:
+            raise UsageError(f"the chat {row.id} is open in another Hermes", hint="close it there first")
+        return Saved(row.id, self._as_it_was(spec, row), tuple(self.sessions.load(row.id)), row.title)
+
+    def _as_it_was(self, spec: AgentSpec, row: SessionRow) -> AgentSpec:
+        """The spec with what the chat had, but for what the command line names now."""
+        flags = self._resolved.overrides
+        changes: dict[str, Any] = {}
+        if row.cwd.is_dir():
+            changes["cwd"] = row.cwd
+        if row.model and not flags.model:
+            changes["model"] = row.model
+        if row.mode and not flags.mode:
+            changes["mode"] = row.mode
+        if row.toolsets is not None and flags.toolsets is None:
+            changes["toolsets"] = expand(row.toolsets)
+        return with_changes(spec, changes)
+
+    def keep(self, session: str, key: str, value: Any) -> None:
+        """Saves one fact about a chat: title, model, mode, toolsets or (added up) usage."""
+        setters: dict[str, Callable[[str, Any], None]] = {
+            "title": self.sessions.set_title,
+            "model": self.sessions.set_model,
+            "mode": self.sessions.set_mode,
+            "toolsets": self.sessions.set_toolsets,
+            "usage": self.sessions.add_usage,
+        }
+        setters[key](session, value)
+
+    def remember_rule(self, rule: str) -> None:
+        """Writes an "always" into `approvals.allow` of the home's config."""
+        from hermes_engine.settings_edit import edit_config  # loads the editor, which most runs do without
+
+        def change(values: MutableMapping[str, Any]) -> None:
+            section = values.setdefault("approvals", {})
+            rules = section.get("allow") or []
+            if isinstance(rules, str):
+                rules = [rules]
+            if rule not in rules:
+                section["allow"] = [*rules, rule]
+
+        try:
+            edit_config(self._resolved.home.config, change)
+        except HermesError as error:
+            log.warning("the rule %r was not written: %s", rule, error)
+            self._on_notice("warning", f"the rule is not remembered: {error.line}")

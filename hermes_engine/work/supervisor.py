@@ -92,7 +92,7 @@ class Ending:
 @dataclass(slots=True)
 class _Node:
     task: asyncio.Task[Ending] | None = None
-    on_stop: Callable[[], None] | None = None
+    on_stop: Callable[[], object] | None = None
     children: list[str] = field(default_factory=list)
 
 
@@ -123,7 +123,7 @@ class Supervisor:
         session: str = "",
         model: str = "",
         profile: str = "",
-        on_stop: Callable[[], None] | None = None,
+        on_stop: Callable[[], object] | None = None,
     ) -> str:
         """Enters an agent into the tree, at rest; returns its id. `on_stop` is called instead of cancelling."""
         agent = f"ag_{secrets.token_hex(4)}"
