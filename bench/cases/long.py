@@ -1,0 +1,37 @@
+"""10 tool rounds, 15 tools in the request, 300 chunks a call; and whether the cost grows with the rounds alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bench.answers import Script
+from bench.figures import Figure
+from bench.prompts import Load, costs, figures
+
+LOAD = Load(Script(rounds=10, chunks=300), rows=24, few=4, in_flight=16, distribution="default")
+LINEAR = 1.15
+"""Most that a round may cost at 20 rounds against one at 5, the floor's own growth taken out."""
+
+
+def run(rounds: int) -> list[Figure]:
+    """Against both floors, then at 5 and 20 rounds."""
+    return [*figures("long", costs(LOAD, rounds, "long"), "a prompt of 10 tool rounds"), *_linear(max(3, rounds // 2))]
+
+
+def _linear(rounds: int) -> list[Figure]:
+    each: dict[str, list[float]] = {"ours": [], "sdk": []}
+    for count in (5, 10, 20):
+        load = replace(LOAD, script=replace(LOAD.script, rounds=count, chunks=30), rows=34)
+        measured = costs(load, rounds, f"{count} rounds", ("ours", "sdk"))
+        for name, values in each.items():
+            values.append(measured.slope.median(name) / count)
+    growth = {name: values[2] / values[0] for name, values in each.items()}
+    note = f"ours {_list(each['ours'])}, SDK {_list(each['sdk'])} ms a round at 5, 10, 20 rounds (30 chunks a call)"
+    return [
+        Figure("long", "a round at 20 rounds / at 5, ours", growth["ours"], "×", None, note),
+        Figure("long", "…against the floor's growth", growth["ours"] / growth["sdk"], "×", LINEAR),
+    ]
+
+
+def _list(values: list[float]) -> str:
+    return ", ".join(f"{value:.2f}" for value in values)

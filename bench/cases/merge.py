@@ -1,0 +1,52 @@
+"""Memory where a run has many rows: 10,000 of 10 kB, run, and then merged once more by a resume."""
+
+from __future__ import annotations
+
+import json
+
+from bench import ours
+from bench.answers import Script
+from bench.figures import Figure
+from bench.place import Place
+from bench.processes import MB, Run
+from bench.rounds import say
+from bench.server import Served
+
+ROWS = 10_000
+ROW_BYTES = 10_000
+TARGET = 200.0
+SCRIPT = Script(rounds=0, latency=0.01, text_bytes=ROW_BYTES - 900, piece=2000, kind="prose")
+
+
+def run(rounds: int) -> list[Figure]:
+    """One run and one resume of it."""
+    with Place() as place, Served(SCRIPT) as server:
+        prompts = ours.dataset(place, ROWS)
+        data = place.folder("data")
+        say(f"merge: a run of {ROWS} rows")
+        first = ours.batch(place, server.base_url, ROWS, 64, prompts=prompts, data=data, watch=True)
+        merged = data / "bench" / "trajectories.jsonl"
+        size = merged.stat().st_size
+        before = merged.read_bytes()
+        merged.unlink()
+        say("merge: a resume with nothing left to run")
+        again = ours.batch(place, server.base_url, ROWS, 64, prompts=prompts, data=data, watch=True, more=["--resume"])
+        _same(before, merged.read_bytes())
+    note = f"{size / MB:.0f} MB of trajectories"
+    return [
+        Figure(
+            "merge", "peak RSS of a run of 10,000 rows", first.peak_rss / MB, "MB", TARGET, f"{note}, {_took(first)}"
+        ),
+        Figure("merge", "peak RSS of its merge alone, by a resume", again.peak_rss / MB, "MB", TARGET, _took(again)),
+    ]
+
+
+def _same(before: bytes, after: bytes) -> None:
+    """The second merge gives every row of the first."""
+    places = [[json.loads(line)["prompt_index"] for line in text.splitlines()] for text in (before, after)]
+    if places[0] != list(range(ROWS)) or places[1] != places[0]:
+        raise RuntimeError("the merged file does not hold every row once, in order")
+
+
+def _took(done: Run) -> str:
+    return f"{done.wall:.1f} s, {done.cpu:.1f} s of processor"

@@ -1,0 +1,14 @@
+"""200 prompts, 64 in flight, each two model calls and one `echo`; the server answers after 50 ms."""
+
+from __future__ import annotations
+
+from bench.answers import Script
+from bench.figures import Figure
+from bench.prompts import Load, costs, figures
+
+LOAD = Load(Script(rounds=1, chunks=6), rows=200, few=20, in_flight=64)
+
+
+def run(rounds: int) -> list[Figure]:
+    """Against both floors."""
+    return figures("short", costs(LOAD, rounds, "short"), "a prompt of two calls and one echo")

@@ -1,0 +1,139 @@
+"""What a prompt costs our batch and the two floors, in the same breath and with the same requests.
+
+The floors get the system message, the tools and the other fields of a request that our batch has sent. A prompt's
+cost is the slope between a large and a small run: start, imports and end fall out. What they add is told beside it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench import ours
+from bench.answers import Script
+from bench.figures import Figure, spread
+from bench.place import ROOT, Place
+from bench.processes import run as run_process
+from bench.rounds import Rounds, interleaved
+from bench.server import Served
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What is run.
+
+    Attributes:
+        script: the server's answers.
+        rows: prompts of the large run.
+        few: prompts of the small one.
+        in_flight: prompts at once.
+        distribution: our rows' toolsets.
+        launcher: what Python runs as our batch.
+    """
+
+    script: Script
+    rows: int
+    few: int
+    in_flight: int
+    distribution: str = "terminal_only"
+    launcher: tuple[str | Path, ...] = (ROOT / "batch_runner.py",)
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """Milliseconds of processor time a prompt, by contender (ours, sdk, bare), round by round.
+
+    Attributes:
+        slope: of a further prompt.
+        whole: of the large run's whole process, shared out.
+        tools: how many tools the requests had.
+    """
+
+    slope: Rounds
+    whole: Rounds
+    tools: int
+
+
+def costs(load: Load, rounds: int, title: str, contenders: tuple[str, ...] = ("ours", "sdk", "bare")) -> Costs:
+    """Measures a load."""
+    with Place() as place, Served(load.script) as server:
+        measure = _Measure(place, server, load)
+        template = measure.template()
+        whole: dict[str, list[float]] = {name: [] for name in contenders}
+
+        def cost(name: str) -> Callable[[], float]:
+            def measured() -> float:
+                many, few = measure.cpu(name, load.rows), measure.cpu(name, load.few)
+                whole[name].append(1000 * many / load.rows)
+                return 1000 * (many - few) / (load.rows - load.few)
+
+            return measured
+
+        slope = interleaved({name: cost(name) for name in contenders}, rounds, title)
+    return Costs(slope, Rounds(whole), len(template.get("tools", ())))
+
+
+def figures(case: str, measured: Costs, what: str) -> list[Figure]:
+    """The lines of the table: the ratio with its target, then what it is made of."""
+    slope, whole = measured.slope, measured.whole
+    each = ", ".join(f"{name} {slope.median(name):.2f}" for name in slope.values)
+    note = f"{each} ms a prompt, {measured.tools} tools; {spread(slope.ratios('ours', 'sdk'), '×')}"
+    of_all = ", ".join(f"{name} {whole.median(name):.2f}" for name in whole.values)
+    return [
+        Figure(case, f"{what}, ours / SDK floor", slope.ratio("ours", "sdk"), "×", 1.5, note),
+        Figure(case, "…ours / bare aiohttp", slope.ratio("ours", "bare"), "×"),
+        Figure(case, "…with start, imports and end, ours / SDK", whole.ratio("ours", "sdk"), "×", None, of_all),
+    ]
+
+
+class _Measure:
+    def __init__(self, place: Place, server: Served, load: Load) -> None:
+        self._place = place
+        self._server = server
+        self._load = load
+        self._template: Mapping[str, Any] = {}
+
+    def template(self) -> Mapping[str, Any]:
+        """A request of ours without its conversation; this first run also warms what is cached on the disk."""
+        self.cpu("ours", 1)
+        body = self._server.take()["body"]
+        first_prompt = next(at for at, message in enumerate(body["messages"]) if message["role"] == "user")
+        self._template = {**body, "messages": body["messages"][:first_prompt]}
+        return self._template
+
+    def cpu(self, name: str, rows: int) -> float:
+        """Seconds of processor time of one whole process."""
+        self._server.take()
+        used = self._ours(rows) if name == "ours" else self._floor(name, rows)
+        told, due = self._server.take()["requests"], rows * (self._load.script.rounds + 1)
+        if told != due:
+            raise RuntimeError(f"{name} sent {told} requests, expected {due}")
+        return used
+
+    def _ours(self, rows: int) -> float:
+        load = self._load
+        return ours.batch(
+            self._place,
+            self._server.base_url,
+            rows,
+            load.in_flight,
+            distribution=load.distribution,
+            launcher=load.launcher,
+        ).cpu
+
+    def _floor(self, name: str, rows: int) -> float:
+        job = {
+            "base_url": self._server.base_url,
+            "template": self._template,
+            "prompt": ours.PROMPT,
+            "rows": rows,
+            "in_flight": self._load.in_flight,
+            "requests": rows * (self._load.script.rounds + 1),
+        }
+        path = self._place.file("job.json", json.dumps(job))
+        command: list[str | Path] = [sys.executable, "-m", "bench.floors", name, path]
+        return run_process(command, env=self._place.env(), cwd=self._place.work, log=self._place.root / "floor.log").cpu
