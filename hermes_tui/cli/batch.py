@@ -1,0 +1,356 @@
+"""`hermes batch`: runs of many prompts. Every field of `BatchOptions` is a flag; the run itself is the engine's."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import FrameType, UnionType
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
+
+import click
+
+from hermes_engine.batch.options import LATER, BatchOptions, checked, refuse_later
+from hermes_engine.errors import UsageError
+from hermes_tui.cli.border import INTERRUPTED, leave
+from hermes_tui.cli.flags import Flags, resolve
+from hermes_tui.printing.records import out_json, out_table
+from hermes_tui.printing.streams import err, is_terminal, out
+from hermes_tui.printing_batch import Form, duration, form_for, shown
+from hermes_tui.texts import _
+
+if TYPE_CHECKING:
+    from hermes_engine.batch.folder import RunFolder
+    from hermes_engine.batch.overview import RunState
+    from hermes_engine.batch.runner import BatchRun, BatchSummary
+    from hermes_engine.profiles import Resolved
+
+_SHORT = {"profile": "-p", "model": "-m", "toolsets": "-t"}
+_OWN = frozenset({"only_failed", "run_name", "resume"})
+_SWITCHES = frozenset({"record", "record_tokens"})
+_LAST_WORD_SECONDS = 1.5
+
+
+class JsonOrFile(click.ParamType[dict[str, Any]]):
+    """A JSON object, or a file that holds one."""
+
+    name = "JSON|FILE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, Any]:
+        """The object. Fails as wrong usage."""
+        text = str(value)
+        try:
+            if not text.lstrip().startswith("{"):
+                text = Path(text).read_text("utf-8-sig")
+            data = json.loads(text)
+        except (OSError, ValueError) as error:
+            self.fail(_("no JSON object: {error}").format(error=error), param, ctx)
+        if not isinstance(data, dict):
+            self.fail(_("no JSON object"), param, ctx)
+        return data
+
+
+def _type_of(annotation: Any) -> Any:
+    """What click makes of a field's type."""
+    if get_origin(annotation) in (Union, UnionType):
+        annotation = next(item for item in get_args(annotation) if item is not type(None))
+    if get_origin(annotation) is Literal:
+        return click.Choice(get_args(annotation))
+    if get_origin(annotation) is dict:
+        return JsonOrFile()
+    if annotation is Path:
+        return click.Path(path_type=Path)
+    return annotation if annotation in (int, float) else str
+
+
+def _option(name: str) -> Callable[[Any], Any]:
+    """The flag of a field of `BatchOptions`."""
+    field = BatchOptions.model_fields[name]
+    spelled = [f"--{name}", *([_SHORT[name]] if name in _SHORT else []), name]
+    if field.annotation is bool:
+        return click.option(*spelled, is_flag=True, default=None, help=field.description)
+    several = name == "base_url"
+    return click.option(*spelled, type=_type_of(field.annotation), multiple=several, help=field.description)
+
+
+def _run_options(function: Any) -> Any:
+    """Gives a command every flag of a run, those of later versions hidden."""
+    for name in reversed([name for name in BatchOptions.model_fields if name not in _OWN]):
+        function = _option(name)(function)
+    for name in LATER:
+        if name in _SWITCHES:
+            function = click.option(f"--{name}", name, is_flag=True, default=None, hidden=True)(function)
+        else:
+            function = click.option(f"--{name}", name, hidden=True)(function)
+    for name, text in (
+        ("--plain", "Plain lines instead of the bar."),
+        ("--json", "One event a line on standard output."),
+        ("--quiet", "Warnings and errors only."),
+    ):
+        function = click.option(name, f"as_{name[2:]}", is_flag=True, help=text)(function)
+    return function
+
+
+def _output_dir(function: Any) -> Any:
+    kind: Any = click.Path(path_type=Path)
+    return click.option("--output_dir", type=kind, default=Path("data"), help="Folder that holds the runs.")(function)
+
+
+@click.group()
+def batch() -> None:
+    """Run many prompts from a file and keep every result."""
+
+
+@batch.command()
+@click.option("--run_name", "run_name", help="Name of the run: its folder under output_dir.")
+@click.option("--resume", is_flag=True, default=None, help=BatchOptions.model_fields["resume"].description)
+@click.option("--list_distributions", is_flag=True, help="List the toolset distributions and end.")
+@_run_options
+@click.pass_context
+def run(context: click.Context, /, list_distributions: bool, **values: Any) -> int:
+    """Work every prompt of a JSONL file; ends with 0 when all rows were kept or rejected."""
+    flags = context.find_object(Flags) or Flags()
+    if list_distributions:
+        return _print_distributions(flags)
+    if not values.get("run_name"):
+        raise UsageError(_("--run_name is needed"), hint=_("it names the folder of the results"))
+    return _work(flags, values)
+
+
+@batch.command()
+@click.argument("run_name", metavar="RUN")
+@_run_options
+@click.pass_context
+def retry(context: click.Context, /, **values: Any) -> int:
+    """Work the failed rows of a run again, and only those."""
+    return _work(context.find_object(Flags) or Flags(), {**values, "only_failed": True, "resume": True})
+
+
+def _work(flags: Flags, values: dict[str, Any]) -> int:
+    form = form_for(plain=values.pop("as_plain"), as_json=values.pop("as_json"), quiet=values.pop("as_quiet"))
+    named = {name: value for name, value in values.items() if value not in (None, ())}
+    for name in ("profile", "model", "base_url", "api_key", "toolsets", "mode", "max_turns", "reasoning_effort"):
+        before = getattr(flags, name)
+        if before is not None and name not in named:
+            named[name] = before
+    options = checked(refuse_later(named))
+    resolved = resolve(Flags(**{name: getattr(options, name) for name in ("profile", "base_url", "api_key", "mode")}))
+    if "batch_size" not in named and not (options.resume and options.folder.exists()):
+        err(_("--batch_size is not given; {n} prompts to a batch").format(n=options.batch_size))
+    summary = _run(options, resolved, form)
+    if form != "json":
+        _print_summary(summary, quiet=form == "quiet")
+    return summary.exit_code
+
+
+def _run(options: BatchOptions, resolved: Resolved, form: Form) -> BatchSummary:
+    from hermes_engine.batch.runner import BatchRun
+    from hermes_engine.sandbox.orphans import end_orphans
+
+    end_orphans()
+    sink = shown(form)
+    work = BatchRun(options, resolved, sink)
+    try:
+        with _interruptible(work):
+            return work.run()
+    finally:
+        sink.close()
+
+
+@contextlib.contextmanager
+def _interruptible(run: BatchRun) -> Iterator[None]:
+    """The first signal ends the run in order, the second at once."""
+    pressed = 0
+
+    def hear(_number: int, _frame: FrameType | None) -> None:
+        nonlocal pressed
+        pressed += 1
+        run.stop(now=pressed > 1)
+        if pressed == 1:
+            _whisper(_("stopping: rows in flight get a moment to end; once more ends at once"))
+        elif pressed == 2:
+            threading.Thread(target=_last_word, daemon=True).start()
+
+    before: dict[signal.Signals, Any] = {}
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            before[number] = signal.signal(number, hear)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _whisper(text: str) -> None:
+    """A line to standard error from within a signal handler, where the stream object may be in use."""
+    with contextlib.suppress(OSError):
+        os.write(2, f"\n{text}\n".encode())
+
+
+def _last_word() -> None:
+    """Ends the process when even the quick end takes too long; nothing it started lives on."""
+    import time
+
+    from hermes_engine.sandbox.orphans import end_instance
+
+    time.sleep(_LAST_WORD_SECONDS)
+    end_instance()
+    leave(INTERRUPTED)
+
+
+def _print_summary(summary: BatchSummary, *, quiet: bool) -> None:
+    words = {
+        "done": _("done"),
+        "interrupted": _("interrupted"),
+        "stopped": _("stopped"),
+        "failed": _("failed"),
+    }
+    name, counts = summary.name, summary.counts
+    told = " · ".join(f"{key} {counts.get(key, 0)}" for key in ("kept", "rejected", "failed", "invalid", "pending"))
+    reason = f" ({summary.reason})" if summary.reason else ""
+    if not quiet:
+        head = _("{name}: {state} in {time}").format(
+            name=name, state=words[summary.state], time=duration(summary.seconds)
+        )
+        out(f"{head}{reason}")
+        out(f"{told} · total {counts.get('total', 0)}")
+        _print_reasons(summary.folder)
+        out(str(summary.folder / "trajectories.jsonl"))
+    where = "" if summary.folder.parent == Path("data") else f" --output_dir {summary.folder.parent}"
+    if counts.get("pending"):
+        err(_("go on with: hermes batch run --resume --run_name {run}{where}").format(run=name, where=where))
+    elif counts.get("failed"):
+        err(_("run the failed rows again: hermes batch retry {run}{where}").format(run=name, where=where))
+    elif not counts.get("kept"):
+        err(_("the run kept nothing"), style="red")
+
+
+def _print_reasons(folder: Path) -> None:
+    from hermes_engine.batch.folder import RunFolder
+    from hermes_engine.batch.overview import run_state
+
+    statistics = run_state(RunFolder(folder)).statistics
+    for title, key in ((_("rejected"), "rejects"), (_("failed"), "failures")):
+        reasons: Mapping[str, int] = statistics.get(key, {})
+        if reasons:
+            out(f"{title}: " + ", ".join(f"{name} {number}" for name, number in reasons.items()))
+
+
+def _print_distributions(flags: Flags) -> int:
+    from hermes_engine.batch.distributions import available
+
+    table = available(resolve(Flags(profile=flags.profile)).home)
+    rows = [
+        [item.name, ", ".join(f"{name} {odds:g}" for name, odds in item.odds.items()), item.description]
+        for item in table.values()
+    ]
+    out_table([_("name"), _("odds in percent"), _("what for")], rows)
+    return 0
+
+
+@batch.command("list")
+@_output_dir
+@click.option("--json", "as_json", is_flag=True, help="One JSON array.")
+def list_runs(output_dir: Path, as_json: bool) -> int:
+    """List the runs of a folder."""
+    from hermes_engine.batch.overview import run_states
+
+    states = run_states(output_dir)
+    if as_json:
+        out_json([state.as_dict() for state in states])
+        return 0
+    out_table([_("run"), _("state"), _("rows"), _("kept"), _("failed"), _("model")], [_row(state) for state in states])
+    if not states and is_terminal(sys.stdout):
+        out(_("no run in {folder}").format(folder=output_dir))
+    return 0
+
+
+def _row(state: RunState) -> list[str]:
+    counts, settled = state.rows, state.rows.get("total", 0) - state.rows.get("pending", 0)
+    model = str(state.settings.get("options", {}).get("model") or "")
+    told = [str(counts.get(name, 0)) for name in ("kept", "failed")]
+    return [state.name, state.state, f"{settled}/{counts.get('total', 0)}", *told, model]
+
+
+@batch.command()
+@click.argument("run_name", metavar="RUN")
+@_output_dir
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def show(run_name: str, output_dir: Path, as_json: bool) -> int:
+    """Show how a run stands."""
+    from hermes_engine.batch.overview import run_state
+
+    state = run_state(_found(output_dir, run_name))
+    if as_json:
+        out_json(state.as_dict())
+        return 0
+    figures = state.statistics
+    lines = {
+        _("run"): state.name,
+        _("folder"): str(state.folder),
+        _("state"): " ".join(part for part in (state.state, state.reason, state.holder) if part),
+        _("model"): str(state.settings.get("options", {}).get("model") or ""),
+        _("rows"): _listed(state.rows),
+        _("rejected"): _listed(figures.get("rejects", {})),
+        _("failed"): _listed(figures.get("failures", {})),
+        _("tools"): _listed({name: item["count"] for name, item in figures.get("tools", {}).items()}),
+        _("reasoning"): _share(figures.get("reasoning", {})),
+        _("tokens"): str(figures.get("usage", {}).get("total_tokens", 0)),
+        _("cost"): f"${figures.get('spent', {}).get('cost_usd', 0):.4f}",
+        _("time"): duration(figures.get("duration_seconds", 0)),
+    }
+    out_table(["", ""], [[name, text] for name, text in lines.items() if text])
+    return 0
+
+
+def _listed(numbers: Mapping[str, int]) -> str:
+    return " · ".join(f"{name} {number}" for name, number in numbers.items() if number)
+
+
+def _share(reasoning: Mapping[str, Any]) -> str:
+    if not reasoning.get("turns"):
+        return ""
+    return _("{with_it} of {turns} turns").format(with_it=reasoning["with_reasoning"], turns=reasoning["turns"])
+
+
+@batch.command()
+@click.argument("run_name", metavar="RUN")
+@click.option("--format", "form", default="sharegpt", help="sharegpt.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="File to write; standard output without it.")
+@click.option("--all", "everything", is_flag=True, help="Also rows that ended before they were done.")
+@_output_dir
+def export(run_name: str, form: str, output: Path | None, everything: bool, output_dir: Path) -> int:
+    """Write a run's rows in the form a trainer reads."""
+    from hermes_engine.batch.export import export as write
+    from hermes_engine.batch.export import form_of
+
+    chosen, folder = form_of(form), _found(output_dir, run_name)
+    target: Any = output if output is not None and str(output) != "-" else sys.stdout.buffer
+    told = write(folder, chosen, target, everything=everything)
+    err(_("{n} rows written").format(n=told.written))
+    for reason, number in told.left_out.items():
+        err(_("left out {n}: {reason}").format(n=number, reason=reason))
+    return 0
+
+
+@batch.command()
+@click.argument("run_name", metavar="RUN")
+@_output_dir
+def stop(run_name: str, output_dir: Path) -> int:
+    """Ask the process that works a run to end it in order."""
+    folder = _found(output_dir, run_name)
+    folder.ask_to_stop()
+    out(_("{run} is asked to stop; go on later with --resume").format(run=run_name))
+    return 0
+
+
+def _found(output_dir: Path, name: str) -> RunFolder:
+    from hermes_engine.batch.folder import find_run
+
+    return find_run(output_dir, name)

@@ -1,0 +1,170 @@
+"""`hermes profile`: make, show, choose and hand on profiles."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hermes_engine.paths import Home
+from hermes_tui.cli.asking import sure
+from hermes_tui.commands.setup import flat, shown_value
+from hermes_tui.printing.records import out_json, out_table
+from hermes_tui.printing.streams import is_terminal, out
+from hermes_tui.texts import _
+
+if TYPE_CHECKING:
+    from hermes_engine.profiles import ProfileInfo
+
+
+@click.group()
+def profile() -> None:
+    """Create, show and choose profiles."""
+
+
+def _record(info: ProfileInfo) -> dict[str, Any]:
+    return {
+        "name": info.name,
+        "description": info.description,
+        "model": info.model or None,
+        "own": info.own,
+        "chosen": info.chosen,
+        "folder": str(info.folder),
+    }
+
+
+def _kind(info: ProfileInfo) -> str:
+    return _("own") if info.own else _("template")
+
+
+@profile.command()
+@click.argument("name")
+@click.option("--description", help="What it is good at; an orchestrator chooses by it.")
+@click.option("-m", "--model", help="Its model.")
+@click.option("--clone", metavar="SRC", help="Copy settings and instructions of this profile; never its keys.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def create(name: str, description: str | None, model: str | None, clone: str | None, as_json: bool) -> None:
+    """Make a profile. The name of a shipped one makes your own copy of it, which wins from then on."""
+    from hermes_engine.profiles import create as make
+
+    info = make(Home.from_env(), name, description=description, model=model, clone=clone)
+    if as_json:
+        out_json(_record(info))
+    else:
+        out(_("created {name} in {folder}").format(name=info.name, folder=info.folder))
+
+
+@profile.command("list")
+@click.option("--json", "as_json", is_flag=True, help="One JSON array.")
+def list_(as_json: bool) -> None:
+    """List profiles with their descriptions."""
+    from hermes_engine.profiles import list_profiles
+
+    found = list_profiles(Home.from_env())
+    if as_json:
+        out_json([_record(info) for info in found])
+        return
+    columns = (_("profile"), _("kind"), _("model"), _("chosen"), _("description"))
+    chosen = _("chosen") if is_terminal(sys.stdout) else "chosen"
+    rows = [(item.name, _kind(item), item.model, chosen if item.chosen else "", item.description) for item in found]
+    out_table(columns, rows)
+
+
+@profile.command()
+@click.argument("name", required=False)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def show(name: str | None, as_json: bool) -> None:
+    """Show a profile in full (default: the chosen one)."""
+    from hermes_engine.profiles import show as detail_of
+    from hermes_engine.profiles.catalog import chosen_profile
+
+    home = Home.from_env()
+    detail = detail_of(home, name or chosen_profile(home))
+    if as_json:
+        values = {"extends": detail.extends or None, "settings": detail.settings, "soul": detail.soul}
+        out_json({**_record(detail.info), **values, "keys": list(detail.keys)})
+        return
+    rows = [
+        (_("profile"), detail.info.name),
+        (_("description"), detail.info.description),
+        (_("kind"), _kind(detail.info)),
+        (_("folder"), str(detail.info.folder)),
+    ]
+    if detail.extends:
+        rows.append((_("extends"), detail.extends))
+    rows += [(key, shown_value(value)) for key, value in flat(detail.settings)]
+    if detail.keys:
+        rows.append((_("keys"), ", ".join(detail.keys)))
+    out_table(("", ""), rows)
+    if detail.soul and is_terminal(sys.stdout):
+        out("\n" + detail.soul.rstrip())
+
+
+@profile.command()
+@click.argument("name")
+def use(name: str) -> None:
+    """Choose the profile to work with when none is named."""
+    from hermes_engine.profiles import use as choose
+
+    out(_("{name} is the chosen profile").format(name=choose(Home.from_env(), name).name))
+
+
+@profile.command()
+@click.argument("name")
+@click.argument("text")
+def describe(name: str, text: str) -> None:
+    """Say what a profile is good at."""
+    from hermes_engine.profiles import describe as change
+
+    info = change(Home.from_env(), name, text)
+    out(f"{info.name}: {info.description}")
+
+
+@profile.command()
+@click.argument("name")
+@click.argument("new_name")
+def rename(name: str, new_name: str) -> None:
+    """Give a profile another name."""
+    from hermes_engine.profiles import rename as change
+
+    out(_("{old} is called {new} now").format(old=name, new=change(Home.from_env(), name, new_name).name))
+
+
+@profile.command()
+@click.argument("name")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+def delete(name: str, yes: bool) -> int:
+    """Delete a profile with its keys."""
+    from hermes_engine.profiles import delete as remove
+    from hermes_engine.profiles.editing import own_place
+
+    home = Home.from_env()
+    place = own_place(home, name)
+    if not yes and not sure(_("Delete {name} and everything in {folder}?").format(name=name, folder=place.folder)):
+        return 1
+    remove(home, name)
+    out(_("deleted {name}").format(name=name))
+    return 0
+
+
+@profile.command()
+@click.argument("name")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="File or folder to write to.")
+def export(name: str, output: Path | None) -> None:
+    """Write a profile to a file to hand on; keys are left out."""
+    from hermes_engine.profiles import export as write
+
+    out(str(write(Home.from_env(), name, output)))
+
+
+@profile.command("import")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--name", help="Another name for it.")
+def import_(file: Path, name: str | None) -> None:
+    """Make a profile from an exported file."""
+    from hermes_engine.profiles import import_profile
+
+    info = import_profile(Home.from_env(), file, name=name)
+    out(_("created {name} in {folder}").format(name=info.name, folder=info.folder))

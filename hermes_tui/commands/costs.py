@@ -1,0 +1,34 @@
+"""What a toolset costs: the tokens its tools' definitions take in every request. Knows no front end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from hermes_engine.toolsets import TOOLSETS, tools_of
+from hermes_tui.texts import _, ngettext
+
+CHARACTERS_A_TOKEN = 4
+"""Rough, alike for all models; definitions are plain English and JSON."""
+
+
+def tokens_of(toolsets: Sequence[str]) -> int:
+    """Tokens that the definitions of these sets' tools take in each request, about; 0 for tools not built yet."""
+    from hermes_engine.tools.registry import registered
+
+    known = registered()
+    schemas = [known[name].schema for name in tools_of(toolsets) if name in known]
+    return sum(len(json.dumps(schema)) for schema in schemas) // CHARACTERS_A_TOKEN
+
+
+def cost_line(toolset: str) -> str:
+    """One line on what enabling a set costs."""
+    built = tools_of([toolset])
+    if not built:
+        count = len(TOOLSETS[toolset])
+        line = _("its {n} tools are not in this version yet: it costs 0 tokens now, and is on once they are there")
+        return "  " + line.format(n=count)
+    one = "{n} tool, about {tokens} tokens in every request"
+    many = "{n} tools, about {tokens} tokens in every request"
+    line = ngettext(one, many, len(built))
+    return "  " + line.format(n=len(built), tokens=tokens_of([toolset]))

@@ -1,0 +1,150 @@
+"""The command line's border: exit codes, one line of error, no traceback, quiet when the reader leaves."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from hermes_engine import __version__
+from tests.e2e.program import COMMAND, ROOT, environment, hermes
+
+pytestmark = pytest.mark.e2e
+
+
+def test_version() -> None:
+    done = hermes("--version")
+    assert (done.code, done.out, done.err) == (0, f"hermes {__version__}\n", "")
+    assert hermes("-V").out == done.out
+    assert hermes("-p", "default", "--version").out == done.out
+
+
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+def test_help_lists_every_command_in_the_order_of_use(flag: str) -> None:
+    done = hermes(flag)
+    assert done.code == 0
+    listed = [line.split()[0] for line in done.out.split("Commands:")[1].splitlines() if line.strip()]
+    assert listed == ["chat", "repl", "batch", "tools", "profile", "sessions", "config", "doctor"]
+
+
+@pytest.mark.parametrize("command", ["chat", "repl", "batch", "tools", "profile", "sessions", "config", "doctor"])
+def test_every_command_has_help(command: str) -> None:
+    for flag in ("-h", "--help"):
+        done = hermes(command, flag)
+        assert (done.code, done.err) == (0, "")
+        assert done.out.startswith("Usage: hermes")
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["--nosuch"], "--nosuch"),
+        (["nosuch"], "unknown command 'nosuch'"),
+        (["profil", "list"], "did you mean profile?"),
+        (["tools"], "needs a verb"),
+        (["profile", "create"], "NAME"),
+        (["chat", "-q"], "-q"),
+        (["chat", "-q", "x", "--mode", "wild"], "--mode"),
+        (["chat", "-q", "x", "--max-turns", "0"], "--max-turns"),
+        (["chat", "-q", "x", "--max-turns", "abc"], "--max-turns"),
+        (["chat", "-q", "x", "--json", "--stream-json"], "cannot be combined"),
+        (["--linear", "tools", "list"], "--linear means nothing"),
+        (["-p", "nosuch", "config", "get"], "unknown profile 'nosuch'"),
+        (["-t", "nosuch", "chat", "-q", "x"], "unknown toolset 'nosuch'"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_exit_2(args: list[str], says: str) -> None:
+    done = hermes(*args)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.count("\n") == 1
+    assert done.err.startswith("hermes: ")
+    assert says in done.err
+
+
+def test_a_flag_is_spelled_either_way(tmp_path: Path) -> None:
+    for spelling in ("--base-url", "--base_url"):
+        done = hermes("doctor", spelling, "http://127.0.0.1:9/v1", "-m", "m", "--json")
+        assert any("http://127.0.0.1:9/v1" in item["detail"] for item in done.json)
+    for spelling in ("--stream-json", "--stream_json"):
+        assert "cannot be combined" in hermes("chat", "-q", "x", "--json", spelling).err
+
+
+def test_a_value_that_looks_like_a_flag_is_left_alone() -> None:
+    done = hermes("profile", "create", "a", "--description", "--some_thing like_this")
+    assert done.code == 0
+    assert hermes("profile", "show", "a", "--json").json["description"] == "--some_thing like_this"
+
+
+def test_common_flags_stand_before_or_after_the_command() -> None:
+    hermes("profile", "create", "coder")
+    for args in (["-p", "coder", "config", "path"], ["config", "path", "-p", "coder"]):
+        assert hermes(*args).out.endswith("/profiles/coder/config.yaml\n")
+
+
+def test_f8_11_a_reader_that_leaves_early_is_no_error() -> None:
+    for number in range(30):
+        hermes("profile", "create", f"p{number}")
+    pipe = subprocess.run(
+        ["bash", "-c", f'"{COMMAND[0]}" -m hermes_tui.cli profile list | head -1; echo "${{PIPESTATUS[0]}}"'],
+        capture_output=True,
+        text=True,
+        env=environment(),
+        check=False,
+    )
+    assert pipe.stderr == ""
+    assert pipe.stdout.splitlines()[0].startswith("default\t")
+
+
+def test_a_closed_standard_output_is_no_traceback() -> None:
+    for redirect in (">&-", "> /dev/full"):
+        done = subprocess.run(
+            ["bash", "-c", f'"{COMMAND[0]}" -m hermes_tui.cli config get {redirect}'],
+            capture_output=True,
+            text=True,
+            env=environment(),
+            check=False,
+        )
+        assert "Traceback" not in done.stderr
+        assert done.stderr.count("\n") <= 1
+
+
+def test_an_unforeseen_fault_is_one_line_that_names_a_private_log(isolated_home: Path) -> None:
+    code = "import hermes_tui.cli.root as root, sys\nroot.invoke = lambda args: 1 / 0\n"
+    script = f"{code}from hermes_tui.cli import main\nsys.argv = ['hermes', 'doctor']\nmain()"
+    old = os.umask(0)
+    try:
+        done = subprocess.run(
+            [COMMAND[0], "-c", script], capture_output=True, text=True, env=environment(), cwd=ROOT, check=False
+        )
+    finally:
+        os.umask(old)
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    log = isolated_home / "logs" / "hermes.log"
+    assert str(log) in done.stderr
+    assert "ZeroDivisionError" in log.read_text()
+    assert stat.S_IMODE(log.stat().st_mode) == 0o600
+    assert stat.S_IMODE(log.parent.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("stdin", ["", "   \n\n"])
+def test_f12_10_the_app_does_not_start_into_a_pipe(stdin: str) -> None:
+    done = hermes(stdin=stdin)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.count("\n") == 1
+    assert "terminal" in done.err
+
+
+def test_standard_input_closed_is_no_traceback() -> None:
+    done = subprocess.run(
+        ["bash", "-c", f'"{COMMAND[0]}" -m hermes_tui.cli <&- | cat'],
+        capture_output=True,
+        text=True,
+        env=environment(),
+        check=False,
+    )
+    assert "Traceback" not in done.stderr
+    assert "terminal" in done.stderr
