@@ -62,7 +62,16 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Called by the loop."""
         self._buffer += data
+        if not self._buffer[:1].isalpha():
+            self._buffer.clear()
+            self._write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+            self.abort_after_writing()
         self._work()
+
+    def abort_after_writing(self) -> None:
+        """Closes when what was written is out."""
+        if self._transport is not None:
+            self._transport.close()
 
     def abort(self) -> None:
         """Closes at once."""

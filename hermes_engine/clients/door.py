@@ -1,0 +1,95 @@
+"""The way out: the `openai` package over aiohttp, kept from reading the environment, retrying and redirecting.
+
+Importing this module loads `openai` (about a second): it is imported by `openai_client` in a thread, at the
+first request. Knows nothing of messages and replies: bytes go in, a raw response comes out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+from urllib.parse import urlsplit
+
+import aiohttp
+import httpx2
+import openai
+from openai.types import FileObject  # noqa: F401 - loads the types here and not at the first request
+
+from hermes_engine import __version__
+
+KEEP_ALIVE_SECONDS = 30.0
+FOREIGN_ERRORS = (
+    openai.OpenAIError,
+    httpx2.HTTPError,
+    httpx2.StreamError,
+    httpx2.InvalidURL,
+    aiohttp.ClientError,
+    OSError,
+)
+"""What the libraries raise; `faults.from_exception` and `from_response` name it."""
+
+
+class Door(openai.AsyncOpenAI):
+    """A connection pool to one server. Headers are ours alone: the package would add some from OPENAI_*."""
+
+    def __init__(self, base_url: str, headers: Mapping[str, str], *, pool_limit: int, connect_timeout: float) -> None:
+        """Args:
+        base_url: address without a slash at its end.
+        headers: of every request, Authorization among them where there is a key.
+        pool_limit: connections at once; further requests wait.
+        connect_timeout: seconds; reading has no limit here.
+        """
+        timeout = httpx2.Timeout(None, connect=connect_timeout)
+        limits = httpx2.Limits(
+            max_connections=pool_limit, max_keepalive_connections=pool_limit, keepalive_expiry=KEEP_ALIVE_SECONDS
+        )
+        self._fixed_headers = dict(headers)
+        super().__init__(
+            api_key="",
+            admin_api_key="",
+            organization="",
+            project="",
+            webhook_secret="",
+            base_url=base_url,
+            timeout=timeout,
+            max_retries=0,
+            http_client=openai.DefaultAioHttpClient(
+                timeout=timeout, limits=limits, follow_redirects=False, trust_env=not _is_loopback(base_url)
+            ),
+            _enforce_credentials=False,
+        )
+        authorized = any(name.lower() == "authorization" for name in headers)
+        self._asked_with = {} if authorized else {"Authorization": openai.Omit()}
+
+    @property
+    def default_headers(self) -> dict[str, str | openai.Omit]:
+        """The fixed ones."""
+        return {"User-Agent": f"hermes-tui/{__version__}", **self._fixed_headers}
+
+    async def send(self, path: str, body: bytes) -> httpx2.Response:
+        """POSTs encoded JSON; the response's body is not read yet and must be closed.
+
+        Raises:
+            openai.APIStatusError: a status that is not 2xx; its body was read.
+            openai.APIConnectionError: no response.
+        """
+        response: object = await self.post(
+            path,
+            cast_to=httpx2.Response,
+            content=body,
+            options={"headers": self._asked_with},
+            stream=True,
+            stream_cls=openai.AsyncStream[object],
+        )
+        # With the class of a raw response the package hands that out, unread, whatever its annotation says.
+        return cast(httpx2.Response, response)
+
+    async def fetch(self, path: str) -> httpx2.Response:
+        """GETs a small document, read whole."""
+        return await self.get(path, cast_to=httpx2.Response, options={"headers": self._asked_with})
+
+
+def _is_loopback(base_url: str) -> bool:
+    """Servers on this machine are asked directly, whatever proxy the environment names."""
+    host = urlsplit(base_url).hostname or ""
+    return host in ("localhost", "::1") or host.startswith("127.")

@@ -1,0 +1,411 @@
+"""The client over real HTTP against servers that deviate; the names carry the entries of the list of faults."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any
+
+import pytest
+
+from hermes_engine.clients.openai_client import OpenAIClient
+from hermes_engine.errors import (
+    ContextTooLong,
+    EndpointDown,
+    KeyRefused,
+    ProviderError,
+    RateLimited,
+    RequestRejected,
+    ServerFault,
+    StreamBroken,
+    StreamStalled,
+)
+from hermes_engine.messages import user
+from hermes_engine.protocols import ModelRequest
+from tests.clients.conftest import Connect
+from tests.clients.test_openai_client import HELLO, TOOL, Heard
+from tests.conftest import Serve
+from tests.server import scripted
+from tests.server.scripted import Answer, ScriptedServer, chunk
+
+Talk = Callable[..., tuple[OpenAIClient, ScriptedServer]]
+WEIRD = "日本 😀 a\u2028b\u0085c"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"split": 1}, {"eol": "\r\n"}, {"eol": "\r\n", "split": 1}, {"space": False}, {"together": True}, {"end": False}],
+)
+async def test_f7_19_text_is_exact_however_it_is_sent(talk: Talk, options: dict[str, Any]) -> None:
+    parts: list[Any] = [
+        chunk({"content": WEIRD[:4]}),
+        b": comment\n\n",
+        chunk({"content": WEIRD[4:]}),
+        chunk({}, finish="stop"),
+    ]
+    client, _ = talk([scripted.stream(parts, **options)])
+    heard = Heard()
+    reply = await client.complete(HELLO, heard)
+    assert reply.text == WEIRD
+    assert heard.joined("text") == WEIRD
+
+
+async def test_f7_19_events_without_blank_lines_between(talk: Talk) -> None:
+    lines = b"".join(scripted.event(chunk({"content": text}))[:-1] for text in "abc")
+    client, _ = talk([scripted.stream([lines + scripted.event(chunk({}, finish="stop"))])])
+    assert (await client.complete(HELLO)).text == "abc"
+
+
+async def test_f7_6_odd_chunks_over_the_wire(talk: Talk) -> None:
+    odd: list[Any] = [{"choices": []}, {"choices": [{"delta": None}]}, b"data: \n\n", b"event: ping\ndata: ping\n\n"]
+    last = {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 2}}
+    client, _ = talk([scripted.stream([*odd, chunk({"content": "hi"}), *odd, chunk({}, finish="stop"), last])])
+    reply = await client.complete(HELLO)
+    assert (reply.text, reply.usage.prompt_tokens) == ("hi", 3)
+
+
+async def test_f7_8_and_f7_9_reasoning_over_the_wire(talk: Talk) -> None:
+    done = chunk({}, finish="stop")
+    client, _ = talk(
+        [
+            scripted.stream([chunk({"reasoning": "r", "reasoning_content": "r"}), chunk({"content": "hi"}), done]),
+            scripted.stream([chunk({"content": part}) for part in ("<thi", "nk>r</th", "ink>hi")] + [done]),
+        ]
+    )
+    for _ in range(2):
+        heard = Heard()
+        reply = await client.complete(HELLO, heard)
+        assert (reply.text, reply.reasoning) == ("hi", "r")
+        assert (heard.joined("text"), heard.joined("reasoning")) == ("hi", "r")
+
+
+@pytest.mark.parametrize("end", [False, "cut", "reset", "eof"])
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [chunk({"content": "one "}), chunk({"content": "two"})],
+        [
+            chunk({"content": "one two"}),
+            chunk({"tool_calls": [{"index": 0, "id": "c", "function": {"name": "t", "arguments": '{"a'}}]}),
+        ],
+        [chunk({"content": "one two"}), b'data: {"choices":[{"delta":{"content":"th'],
+    ],
+)
+async def test_f7_12_a_stream_that_ends_early_is_broken(talk: Talk, parts: list[Any], end: Any) -> None:
+    client, server = talk([scripted.stream([*parts, 0.05], end=end)])
+    heard = Heard()
+    with pytest.raises(StreamBroken) as caught:
+        await client.complete(HELLO, heard)
+    assert caught.value.retryable
+    assert caught.value.partial == heard.joined("text") == "one two"
+    assert not isinstance(caught.value, StreamStalled)
+    assert len(server.requests) == 1
+
+
+async def test_f7_12_a_cut_after_the_finish_reason_loses_nothing(talk: Talk) -> None:
+    client, _ = talk([scripted.stream([chunk({"content": "all"}), chunk({}, finish="stop"), 0.05], end="cut")])
+    assert (await client.complete(HELLO)).text == "all"
+
+
+async def test_f7_12_no_answer_at_all_can_be_tried_again(talk: Talk) -> None:
+    client, _ = talk([scripted.drop(), scripted.stream([], end=False), scripted.say("x")])
+    for _ in range(2):
+        with pytest.raises(StreamBroken):
+            await client.complete(HELLO)
+    assert (await client.complete(HELLO)).text == "x"
+
+
+async def test_f7_13_silence_within_a_reply_is_limited(talk: Talk) -> None:
+    client, server = talk([scripted.stream([chunk({"content": "a"}), 60])], idle_timeout_seconds=0.3)
+    begun = time.monotonic()
+    with pytest.raises(StreamStalled) as caught:
+        await client.complete(HELLO)
+    assert 0.25 < time.monotonic() - begun < 5
+    assert caught.value.partial == "a"
+    assert "0.3 s" in str(caught.value)
+    assert await asyncio.to_thread(server.wait_until, lambda: server.open_requests == 0)
+
+
+async def test_f7_13_a_slow_first_piece_has_its_own_limit(talk: Talk) -> None:
+    slow = scripted.stream([chunk({"role": "assistant"}), 0.8, chunk({"content": "late"}), chunk({}, finish="stop")])
+    limits = {"idle_timeout_seconds": 0.2, "first_byte_timeout_seconds": 30}
+    client, _ = talk([scripted.say("late", first_delay=0.8), slow], **limits)
+    assert (await client.complete(HELLO)).text == "late"
+    assert (await client.complete(HELLO)).text == "late"
+
+
+async def test_f7_13_a_long_reply_that_keeps_coming_is_not_cut(talk: Talk) -> None:
+    client, _ = talk([scripted.say("x" * 40, chunks=40, delay=0.04)], idle_timeout_seconds=0.4)
+    assert len((await client.complete(HELLO)).text) == 40
+
+
+@pytest.mark.parametrize("first", [[], [chunk({"content": "a"})]])
+async def test_f7_13_comments_keep_nothing_alive(talk: Talk, first: list[Any]) -> None:
+    comments = [part for _ in range(100) for part in (b": keep-alive\n\n", 0.05)]
+    limits = {"idle_timeout_seconds": 0.3, "first_byte_timeout_seconds": 0.6}
+    client, _ = talk([scripted.stream([*first, *comments])], **limits)
+    begun = time.monotonic()
+    with pytest.raises(StreamStalled) as caught:
+        await client.complete(HELLO)
+    assert time.monotonic() - begun < 3
+    assert ("first_byte" in caught.value.hint) is not bool(first)
+
+
+async def test_f7_13_no_response_at_all_is_limited(talk: Talk) -> None:
+    client, _ = talk([scripted.hang(60)], first_byte_timeout_seconds=0.3)
+    with pytest.raises(StreamStalled):
+        await client.complete(HELLO)
+
+
+async def test_f7_13_a_connection_left_open_after_the_end_is_not_waited_for(talk: Talk) -> None:
+    whole = scripted.stream([chunk({"content": "all"}), chunk({}, finish="stop"), b"data: [DONE]\n\n", 60])
+    client, _ = talk([whole])
+    begun = time.monotonic()
+    assert (await client.complete(HELLO)).text == "all"
+    assert time.monotonic() - begun < 5
+
+
+async def test_f7_20_json_to_a_stream_request(talk: Talk) -> None:
+    calls = [{"id": "c", "type": "function", "function": {"name": "t", "arguments": {"a": 1}}}]
+    client, _ = talk(
+        [
+            scripted.plain_json(scripted.message("hi", reasoning_content="r")),
+            scripted.plain_json(scripted.message(None, tool_calls=calls, finish="tool_calls")),
+        ]
+    )
+    heard = Heard()
+    reply = await client.complete(HELLO, heard)
+    assert (reply.text, reply.reasoning, reply.usage.prompt_tokens) == ("hi", "r", 10)
+    assert heard.joined("text") == "hi"
+    called = await client.complete(HELLO)
+    assert called.tool_calls[0].parsed() == {"a": 1}
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/plain", "application/octet-stream"])
+async def test_f7_20_a_stream_under_another_name_is_still_one(talk: Talk, kind: str) -> None:
+    body = b"".join(step for step in scripted.say("hi").steps if isinstance(step, bytes))
+    client, _ = talk([Answer((body,), headers={"Content-Type": kind})])
+    assert (await client.complete(HELLO)).text == "hi"
+
+
+@pytest.mark.parametrize("code", [400, 422])
+async def test_f7_20_refused_stream_options_are_left_out_from_then_on(talk: Talk, code: int) -> None:
+    client, server = talk(scripted.refuse_field("stream_options", scripted.say("hi"), code=code))
+    for _ in range(2):
+        assert (await client.complete(HELLO)).text == "hi"
+    assert ["stream_options" in seen.body for seen in server.requests] == [True, False, False]
+    assert all(seen.body["stream"] is True for seen in server.requests)
+
+
+async def test_f7_20_other_refusals_are_not_repeated(talk: Talk) -> None:
+    client, server = talk([scripted.status(400, {"error": {"message": "temperature is not allowed"}})])
+    with pytest.raises(RequestRejected):
+        await client.complete(HELLO)
+    assert len(server.requests) == 1
+
+
+async def test_f7_20_many_rows_at_once_each_meet_the_refusal_once(talk: Talk) -> None:
+    client, server = talk(scripted.refuse_field("stream_options", scripted.say("hi", first_delay=0.05)))
+    replies = await asyncio.gather(*(client.complete(HELLO) for _ in range(20)))
+    assert {reply.text for reply in replies} == {"hi"}
+    assert len(server.requests) <= 40
+
+
+async def test_f7_21_a_prompt_that_was_cut_is_noticed_once(talk: Talk) -> None:
+    client, _ = talk([scripted.say("x", usage={"prompt_tokens": 4096, "completion_tokens": 1})])
+    request = ModelRequest("m", [user("all the words of a long text " * 3000)])
+    first, second = [await client.complete(request) for _ in range(2)]
+    assert "4,096" in first.notes[0]
+    assert "num_ctx" in first.notes[0]
+    assert second.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "usage"),
+    [
+        ("a b c " * 2000, {"prompt_tokens": 4096, "completion_tokens": 1}),
+        ("word " * 20000, {"prompt_tokens": 10, "completion_tokens": 1}),
+        (" " * 100000 + "x", {"prompt_tokens": 1500, "completion_tokens": 1}),
+        ("word " * 20000, {"prompt_tokens": 1200, "prompt_tokens_details": {"cached_tokens": 18000}}),
+        ("word " * 20000, None),
+    ],
+)
+async def test_f7_21_no_false_alarm(talk: Talk, text: str, usage: Any) -> None:
+    client, _ = talk([scripted.say("x", usage=usage)])
+    assert (await client.complete(ModelRequest("m", [user(text)]))).notes == ()
+
+
+ERRORS = [
+    (400, "model not found", RequestRejected, "model not found"),
+    (404, {"error": {"message": "no such model"}}, RequestRejected, "no such model"),
+    (401, {"error": "bad key"}, KeyRefused, "bad key"),
+    (403, "", KeyRefused, "403"),
+    (402, {"error": {"message": "Insufficient credits"}}, RequestRejected, "credits"),
+    (429, {"error": {"message": "slow down"}}, RateLimited, "slow down"),
+    (429, {"error": {"code": "insufficient_quota", "message": "pay"}}, RequestRejected, "pay"),
+    (400, {"error": {"code": "context_length_exceeded", "message": "too much"}}, ContextTooLong, "too much"),
+    (400, {"message": "This model's maximum context length is 4096 tokens"}, ContextTooLong, "4096"),
+    (500, {"error": {"type": "exceed_context_size_error", "message": "the request"}}, ContextTooLong, "the request"),
+    (413, "", ContextTooLong, "413"),
+    (422, {"detail": [{"msg": "field required", "loc": ["body"]}]}, RequestRejected, "field required"),
+    (500, "Traceback", ServerFault, "Traceback"),
+    (502, "<html><head><title>t</title></head><body><h1>Bad Gateway</h1></body></html>", EndpointDown, "Bad Gateway"),
+    (503, {"error": {"message": "Loading model"}}, EndpointDown, "Loading model"),
+    (500, {"error": {"message": "model is loading"}}, EndpointDown, "model is loading"),
+    (504, "", ServerFault, "504"),
+    (529, "overloaded", ServerFault, "overloaded"),
+    (599, "", ServerFault, "599"),
+    (418, "", RequestRejected, "418"),
+]
+
+
+@pytest.mark.parametrize(("code", "body", "kind", "words"), ERRORS)
+async def test_f7_22_status_and_words_are_shown(
+    talk: Talk, code: int, body: Any, kind: type[ProviderError], words: str
+) -> None:
+    client, server = talk([scripted.status(code, body)])
+    with pytest.raises(ProviderError) as caught:
+        await client.complete(HELLO)
+    assert type(caught.value) is kind
+    assert caught.value.status == code
+    assert str(code) in str(caught.value)
+    assert words in str(caught.value)
+    assert "<" not in str(caught.value)
+    assert len(server.requests) == 1
+
+
+async def test_f7_22_tags_control_codes_and_the_key_are_not_shown(talk: Talk) -> None:
+    body = "<script>x()</script>\x1b[31mred\x1b[0m\x07 \u202enope key sk-secret-1234567890 &lt;b&gt; " + "long " * 200
+    client, _ = talk([scripted.status(400, body)], key="sk-secret-1234567890")
+    with pytest.raises(RequestRejected) as caught:
+        await client.complete(HELLO)
+    line = str(caught.value)
+    assert "red nope key [key]" in line
+    assert "x()" not in line
+    assert "secret" not in line
+    assert line.isprintable()
+    assert len(line) < 400
+
+
+async def test_f7_22_what_the_upstream_said_is_shown_too(talk: Talk) -> None:
+    raw = json.dumps({"error": {"message": "tool schema is wrong"}})
+    body = {"error": {"message": "Provider returned error", "code": 400, "metadata": {"raw": raw}}}
+    client, _ = talk([scripted.status(400, body)])
+    with pytest.raises(RequestRejected, match="Provider returned error – tool schema is wrong"):
+        await client.complete(HELLO)
+
+
+async def test_a_web_page_under_200_is_no_reply(talk: Talk) -> None:
+    page = Answer((b"<!doctype html><html><body>Welcome</body></html>",), headers={"Content-Type": "text/html"})
+    client, _ = talk([page])
+    with pytest.raises(RequestRejected, match="Welcome") as caught:
+        await client.complete(HELLO)
+    assert "base_url" in caught.value.hint
+
+
+@pytest.mark.parametrize("reply", [{}, {"choices": []}, {"detail": "Not Found"}])
+async def test_an_object_that_holds_no_reply_is_a_fault(talk: Talk, reply: dict[str, Any]) -> None:
+    client, _ = talk([scripted.plain_json(reply)])
+    with pytest.raises(ServerFault):
+        await client.complete(HELLO)
+
+
+async def test_an_object_cut_short_is_broken(talk: Talk) -> None:
+    client, _ = talk([Answer((b'{"choices":[{"mess',), headers={"Content-Type": "application/json"})])
+    with pytest.raises(StreamBroken):
+        await client.complete(HELLO)
+
+
+async def test_an_error_object_within_a_stream(talk: Talk) -> None:
+    first = chunk({"content": "a"})
+    client, _ = talk(
+        [
+            scripted.stream([first, {"error": {"message": "overloaded", "code": 529}}]),
+            scripted.stream([first, b"event: error\ndata: it broke\n\n"]),
+            scripted.plain_json({"error": {"message": "slow down", "code": 429}}),
+        ]
+    )
+    with pytest.raises(ServerFault, match="overloaded"):
+        await client.complete(HELLO)
+    with pytest.raises(ServerFault, match="it broke"):
+        await client.complete(HELLO)
+    with pytest.raises(RateLimited, match="slow down"):
+        await client.complete(HELLO)
+
+
+@pytest.mark.parametrize("named", ["7", "7.5", "date", "ms"])
+async def test_f11_13_a_named_wait_is_told(talk: Talk, named: str) -> None:
+    date = format_datetime(datetime.now(UTC) + timedelta(seconds=7.5), usegmt=True)
+    headers = {"retry-after-ms": "7000"} if named == "ms" else {"Retry-After": date if named == "date" else named}
+    client, server = talk([scripted.status(429, "", headers)])
+    with pytest.raises(RateLimited) as caught:
+        await client.complete(HELLO)
+    assert caught.value.retry_after is not None
+    assert 5 < caught.value.retry_after <= 7.5
+    assert len(server.requests) == 1
+
+
+async def test_nobody_listening_is_an_endpoint_down(connect: Connect) -> None:
+    with pytest.raises(EndpointDown, match=r"127\.0\.0\.1:9"):
+        await connect("http://127.0.0.1:9/v1").complete(HELLO)
+    with pytest.raises(EndpointDown, match="nowhere"):
+        await connect("http://nowhere.invalid/v1").complete(HELLO)
+
+
+async def test_tls_to_a_plain_server_is_not_tried_again(serve: Serve, connect: Connect) -> None:
+    url = serve([scripted.say("x")]).base_url.replace("http:", "https:")
+    with pytest.raises(ProviderError) as caught:
+        await connect(url).complete(HELLO)
+    assert not caught.value.retryable
+
+
+async def test_redirects_are_not_followed(talk: Talk) -> None:
+    moved = scripted.status(308, "", {"Location": "http://elsewhere.invalid/v1?key=x"})
+    client, _ = talk([moved], key="sk-mine")
+    with pytest.raises(RequestRejected, match=r"http://elsewhere\.invalid/v1\)"):
+        await client.complete(HELLO)
+
+
+async def test_a_refused_key_tells_why_none_was_sent(talk: Talk) -> None:
+    client, _ = talk([scripted.status(401, "who?")], note="OPENAI_API_KEY belongs elsewhere")
+    with pytest.raises(KeyRefused) as caught:
+        await client.complete(HELLO)
+    assert caught.value.hint == "OPENAI_API_KEY belongs elsewhere"
+
+
+async def test_a_packed_body_is_unpacked(talk: Talk) -> None:
+    body = b"".join(step for step in scripted.say("hi").steps if isinstance(step, bytes))
+    headers = {"Content-Type": "text/plain", "Content-Encoding": "gzip"}
+    client, _ = talk([Answer((gzip.compress(body),), headers=headers)])
+    assert (await client.complete(HELLO)).text == "hi"
+
+
+async def test_f2_5_half_surrogates_come_in_and_go_out_as_valid_text(talk: Talk) -> None:
+    client, server = talk([scripted.say("x\ud83d y")])
+    reply = await client.complete(ModelRequest("m", [user("a\udc00b")]))
+    assert reply.text == "x\ufffd y"
+    assert server.requests[0].raw.decode()
+    assert server.requests[0].messages[0]["content"] == "a\ufffdb"
+
+
+MARKUP = '<tool_call>{"name":"t","arguments":{"a":1}}</tool_call>'
+
+
+async def test_f7_10_calls_in_text_run_only_where_the_settings_say_so(talk: Talk) -> None:
+    client, server = talk([scripted.say(f"I look.\n{MARKUP}", chunks=9, delay=0.01)], text_tool_calls=True)
+    heard = Heard()
+    reply = await client.complete(ModelRequest("m", [user("go")], [TOOL]), heard)
+    assert reply.text == "I look."
+    assert heard.joined("text").strip() == "I look."
+    assert [(call.name, call.parsed()) for call in reply.tool_calls] == [("t", {"a": 1})]
+    off = OpenAIClient(client._endpoint, type(client._provider)())
+    plain = await off.complete(ModelRequest("m", [user("go")], [TOOL]))
+    await off.close()
+    assert plain.tool_calls == ()
+    assert plain.text.endswith(MARKUP)
+    assert len(server.requests) == 2
