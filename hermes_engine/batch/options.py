@@ -11,9 +11,10 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from hermes_engine.errors import UsageError
+from hermes_engine.errors import UnknownName, UsageError
 from hermes_engine.paths import safe_name
 from hermes_engine.settings import Mode, ReasoningEffort
+from hermes_engine.toolsets import expand
 
 Fsync = Literal["row", "second", "end"]
 
@@ -23,6 +24,7 @@ NOT_STORED = frozenset({"api_key", "resume", "only_failed", "output_dir"})
 MEANING = (
     "model",
     "profile",
+    "toolsets",
     "base_url",
     "distribution",
     "ephemeral_system_prompt",
@@ -67,6 +69,8 @@ class BatchOptions(BaseModel):
     """Model as typed; none: the one the settings name."""
     profile: str | None = None
     """Profile whose settings and instructions the rows have; none: the one in use."""
+    toolsets: tuple[str, ...] | None = None
+    """Toolsets rows may have, in place of those the profile lists; none: the profile's."""
     mode: Mode | None = None
     """What runs without asking; where the settings say nothing it is `auto`, for nobody can answer."""
     num_workers: int = Field(4, ge=1, le=4096)
@@ -132,6 +136,17 @@ class BatchOptions(BaseModel):
         try:
             return safe_name("run name", value)
         except UsageError as error:
+            raise ValueError(error.line) from None
+
+    @field_validator("toolsets", mode="before")
+    @classmethod
+    def _known_sets(cls, value: Any) -> Any:
+        if value is None:
+            return None
+        names = value.split(",") if isinstance(value, str) else value
+        try:
+            return expand(str(name).strip() for name in names if str(name).strip())
+        except UnknownName as error:
             raise ValueError(error.line) from None
 
     @model_validator(mode="after")

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from hermes_engine.assembly import RowAgents as AssemblyAgents
 from hermes_engine.batch.books import Books
 from hermes_engine.batch.crew import Crew
 from hermes_engine.batch.dataset import Dataset
@@ -300,8 +299,10 @@ class BatchRun:
 
 
 def _assembled(setup: Setup, outage: Outage) -> RowAgents:
+    from hermes_engine import assembly  # loads clients and tools, which tests of a run do without
+
     limit = max(setup.options.num_workers, 16)
-    return AssemblyAgents(setup.resolved, pool_limit=limit, seed=setup.seed, wait_out=outage.wait_out)
+    return assembly.RowAgents(setup.resolved, pool_limit=limit, seed=setup.seed, wait_out=outage.wait_out)
 
 
 async def _first_fault(workers: list[asyncio.Task[None]]) -> None:

@@ -115,8 +115,8 @@ def with_options(resolved: Resolved, options: BatchOptions) -> Resolved:
     flags = resolved.overrides
     asked = {
         name: value
-        for name in ("profile", "base_url", "api_key", "mode")
-        if (value := getattr(options, name)) and value != getattr(flags, name)
+        for name in ("profile", "base_url", "api_key", "mode", "toolsets")
+        if (value := getattr(options, name)) is not None and value != getattr(flags, name)
     }
     if asked:
         resolved = resolve(dataclasses.replace(flags, **asked), resolved.env)

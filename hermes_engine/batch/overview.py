@@ -1,0 +1,80 @@
+"""Reads what runs there are and how they stand, for lists. Changes nothing; a run may be at work meanwhile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hermes_engine.batch.folder import RunFolder, all_runs, holder, read_object
+from hermes_engine.errors import StateError
+
+
+@dataclass(frozen=True, slots=True)
+class RunState:
+    """One run.
+
+    Attributes:
+        state: running | done | interrupted | stopped | failed | killed (it says it runs and nobody works it) | new.
+        reason: why it ended, when it did not end well.
+        rows: by state, see `Counts.as_dict`.
+        holder: who works it, or "".
+        statistics, settings: content of its files.
+    """
+
+    name: str
+    folder: Path
+    state: str
+    reason: str
+    rows: dict[str, int]
+    holder: str
+    statistics: dict[str, Any]
+    settings: dict[str, Any]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The run as `hermes batch show --json` gives it."""
+        return {
+            "name": self.name,
+            "folder": str(self.folder),
+            "state": self.state,
+            "reason": self.reason,
+            "holder": self.holder,
+            "rows": self.rows,
+            "model": self.settings.get("options", {}).get("model"),
+            "dataset": self.settings.get("dataset", {}).get("path"),
+            "statistics": self.statistics,
+        }
+
+
+def run_state(folder: RunFolder) -> RunState:
+    """How a run stands. Files that cannot be read count as empty: the rows are elsewhere."""
+    checkpoint = _object(folder.checkpoint)
+    statistics, settings = _object(folder.statistics), _object(folder.run_json)
+    at_work = holder(folder)
+    state = str(checkpoint.get("state", "new"))
+    if at_work:
+        state = "running"
+    elif state == "running":
+        state = "killed"
+    return RunState(
+        name=folder.root.name,
+        folder=folder.root,
+        state=state,
+        reason=str(checkpoint.get("reason", "")),
+        rows=dict(checkpoint.get("rows", {})),
+        holder=at_work,
+        statistics=statistics,
+        settings=settings,
+    )
+
+
+def run_states(output_dir: Path) -> list[RunState]:
+    """All runs of a folder, by name."""
+    return [run_state(folder) for folder in all_runs(output_dir)]
+
+
+def _object(path: Path) -> dict[str, Any]:
+    try:
+        return read_object(path)
+    except StateError:
+        return {}
