@@ -123,9 +123,11 @@ def resolve(flags: Flags) -> Resolved:
         ConfigError, UsageError: see `hermes_engine.profiles.resolve`.
     """
     from hermes_engine.profiles import resolve as resolve_profile
+    from hermes_tui.printing.faults import keep_out
     from hermes_tui.printing.streams import err
 
     resolved = resolve_profile(overrides(flags))
+    keep_out(resolved.secrets)
     for warning in resolved.warnings:
         err(f"hermes: {warning}", style="yellow")
     return resolved

@@ -10,6 +10,7 @@ import click
 
 from hermes_engine.errors import Interrupted, UnknownName, UsageError
 from hermes_tui.cli.flags import EVERY, Flags, takes
+from hermes_tui.printing.faults import log_to_home
 from hermes_tui.texts import _
 
 _COMMANDS = {
@@ -100,6 +101,7 @@ def invoke(args: Sequence[str]) -> int:
     Raises:
         HermesError: anything foreseeable; wrong usage is a UsageError.
     """
+    log_to_home()
     try:
         with hermes.make_context("hermes", list(args)) as context:
             result = hermes.invoke(context)

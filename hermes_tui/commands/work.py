@@ -18,6 +18,10 @@ from hermes_tui.texts import _, ngettext
 if TYPE_CHECKING:
     from hermes_engine.session import AgentRow
 
+RUNS = Path("data")
+"""Where the runs of a folder are."""
+
+OUTCOMES = ("kept", "rejected", "failed", "invalid")
 QUIET_SECONDS = 90.0
 """An agent that says nothing for longer is called quiet."""
 
@@ -181,7 +185,7 @@ def batch(host: CommandHost, args: str) -> None:
     values = {"run_name": run_name(file), "dataset_file": file, "model": host.engine.view(host.session).model}
     name = host.engine.start_batch(checked(values | ({"max_samples": count} if count else {})))
     line = _("Batch {name} runs beside this chat; its files are in {folder}. /batch stop {name} ends it.")
-    host.show(Output("text", line.format(name=name, folder=Path("data") / name)))
+    host.show(Output("text", line.format(name=name, folder=RUNS / name)))
 
 
 def _file_and_count(args: str) -> tuple[Path, int]:
@@ -205,8 +209,17 @@ def _batches(host: CommandHost) -> list[AgentRow]:
 
 
 def _show_runs(host: CommandHost) -> None:
-    rows = _batches(host)
-    if not rows:
+    from hermes_engine.batch.overview import run_states
+
+    runs = run_states(RUNS)
+    if not runs:
         host.show(Output("text", _("No batch runs. /batch FILE runs every prompt of a JSONL file.")))
         return
-    host.show(Output("table", title=_("Batch runs"), columns=_columns(), rows=_agent_table(rows)))
+    rows = []
+    for run in runs:
+        settled = run.rows.get("total", 0) - run.rows.get("pending", 0)
+        done = f"{settled}/{run.rows.get('total', 0)}"
+        counts = ", ".join(f"{run.rows[name]} {name}" for name in OUTCOMES if run.rows.get(name))
+        rows.append((run.name, run.state, done, counts, one_line(run.reason, 80)))
+    columns = (_("run"), _("state"), _("done"), _("rows"), _("reason"))
+    host.show(Output("table", title=_("Batch runs"), columns=columns, rows=tuple(rows)))
