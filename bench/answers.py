@@ -43,6 +43,7 @@ class Script:
         text_bytes: when not 0, the final answer is so long, in pieces of `piece` bytes, `chunks` is not used.
         piece: bytes of a piece of such a text.
         kind: what a long text is made of: prose is mixed Markdown, code one open code block.
+        brief_first: the first turn of a conversation is answered in `chunks` words all the same.
     """
 
     rounds: int = 1
@@ -53,12 +54,13 @@ class Script:
     text_bytes: int = 0
     piece: int = 4
     kind: Kind = "words"
+    brief_first: bool = False
 
 
-def packets(script: Script, done: int) -> list[bytes]:
-    """The answer to a conversation in which `done` tool calls have results, framed as HTTP chunks."""
+def packets(script: Script, done: int, turn: int) -> list[bytes]:
+    """The answer to a conversation in its `turn`th turn in which `done` tool calls have results, as HTTP chunks."""
     final = done >= script.rounds
-    if final and script.text_bytes:
+    if final and script.text_bytes and not (script.brief_first and turn == 1):
         text = long_text(script.kind, script.text_bytes)
         pieces: Iterable[str] = (text[at : at + script.piece] for at in range(0, len(text), script.piece))
     else:

@@ -56,7 +56,7 @@ class Served:
             self._process.stdout.close()
 
     def take(self) -> dict[str, Any]:
-        """Requests, connections and most in flight since the last call, and the last request body."""
+        """Since the last call: `requests`, `connections`, `most` in flight; `open` now; the last `body`."""
         with urllib.request.urlopen(f"{self.origin}/take", timeout=10) as response:
             told: dict[str, Any] = json.load(response)
         return told
@@ -70,6 +70,7 @@ class _Counts:
     def take(self) -> bytes:
         body = json.loads(self.body)
         told = {"requests": self.requests, "connections": self.connections, "most": self.most, "body": body}
+        told["open"] = self.in_flight
         self.requests = self.connections = self.most = 0
         return json.dumps(told).encode()
 
@@ -118,8 +119,8 @@ class _Connection(asyncio.Protocol):
         counts.in_flight += 1
         counts.most = max(counts.most, counts.in_flight)
         counts.body = body
-        done = body.count(b'"role":"tool"') + body.count(b'"role": "tool"')
-        ready = _ready(self._script, done)
+        turn = min(2, _told(body, b"user")) if self._script.brief_first else 2
+        ready = _ready(self._script, _told(body, b"tool"), turn)
         self._timer = self._loop.call_later(self._script.latency, self._play, _HEAD, ready, 0, self._loop.time())
 
     def _play(self, head: bytes, ready: list[bytes], at: int, began: float) -> None:
@@ -141,8 +142,13 @@ class _Connection(asyncio.Protocol):
 
 
 @cache
-def _ready(script: Script, done: int) -> list[bytes]:
-    return packets(script, done)
+def _ready(script: Script, done: int, turn: int) -> list[bytes]:
+    return packets(script, done, turn)
+
+
+def _told(body: bytes, role: bytes) -> int:
+    """How many messages a role has."""
+    return body.count(b'"role":"%b"' % role) + body.count(b'"role": "%b"' % role)
 
 
 def _length(head: bytes) -> int:

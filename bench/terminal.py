@@ -115,6 +115,16 @@ class Terminal:
         while (left := end - time.monotonic()) > 0:
             self._read(left)
 
+    def settle(self, busy: float = 0.03, limit: float = 30.0) -> None:
+        """Watches until the program has had less than a share `busy` of a core for half a second."""
+        end = time.monotonic() + limit
+        while time.monotonic() < end:
+            before = self.cpu
+            self.watch(0.5)
+            if self.cpu - before < busy * 0.5:
+                return
+        raise NotSeen(f"the program was still busy after {limit:g} s")
+
     def _read(self, wait: float) -> bytes:
         ready, _, _ = select.select([self._fd], [], [], wait)
         if not ready:
