@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from hermes_engine.errors import ConfigError
+from hermes_engine.redaction import is_secret_name
 from hermes_engine.settings.values import Section, Settings
 
 KeyPath = tuple[str, ...]
@@ -101,8 +102,12 @@ def _syntax_error(path: Path, text: str, error: Any) -> ConfigError:
         line = min(mark.line, max(len(text.splitlines()) - 1, 0)) + 1
     else:
         line = text.count("\n", 0, getattr(error, "position", 0)) + 1
+    begun = getattr(error, "context_mark", None)
+    since = f" (in what begins in line {begun.line + 1})" if begun is not None and begun.line + 1 < line else ""
     problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
-    return ConfigError(f"{path}:{line}: not valid YAML: {problem}", hint="mend the file; nothing was changed in it")
+    return ConfigError(
+        f"{path}:{line}: not valid YAML: {problem}{since}", hint="mend the file; nothing was changed in it"
+    )
 
 
 def _key_lines(path: Path, node: Any, prefix: KeyPath = ()) -> Iterator[tuple[KeyPath, int]]:
@@ -180,6 +185,8 @@ def _unknown_keys(file: YamlFile, values: Mapping[str, Any], model: type[Section
         if info is None:
             near = nearest_key(key, model)
             hint = f"; did you mean {near}?" if near else ""
+            if is_secret_name(str(name)):
+                hint = "; a key belongs into .env"
             yield f"{file.where(key)}: unknown key {'.'.join(key)}{hint}"
         elif _is_section(info.annotation) and isinstance(value, Mapping):
             section: Any = info.annotation
