@@ -1,0 +1,143 @@
+"""Reading datasets: what is a row, what is none and why, and how a row is known."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hermes_engine.batch.dataset import Dataset, Invalid, Place
+from hermes_engine.batch.job import Row
+from hermes_engine.errors import StateError, UsageError
+
+
+def read(path: Path, content: bytes, limit: int | None = None) -> tuple[list[Row], list[Invalid]]:
+    path.write_bytes(content)
+    data = Dataset(path)
+    found = list(data.scan(limit))
+    rows = [data.row(item) for item in found if isinstance(item, Place)]
+    data.close()
+    return rows, [item for item in found if isinstance(item, Invalid)]
+
+
+def line(**values: Any) -> bytes:
+    return json.dumps(values).encode() + b"\n"
+
+
+def test_f1_5_mark_crlf_and_blank_lines_at_the_end(tmp_path: Path) -> None:
+    rows, invalid = read(tmp_path / "d", b'\xef\xbb\xbf{"prompt":"hi"}\r\n{"prompt":"ho"}\r\n\r\n\n  \n')
+    assert [(row.index, row.prompt) for row in rows] == [(0, "hi"), (1, "ho")]
+    assert invalid == []
+
+
+def test_f1_6_bad_lines_are_named_by_number_and_the_rest_are_rows(tmp_path: Path) -> None:
+    content = (
+        line(prompt="a")
+        + b"{bad\n"
+        + b'{"prompt":"x\xff"}\n'
+        + b"5\n"
+        + b'["prompt"]\n'
+        + b"{}\n"
+        + line(prompt=123)
+        + line(prompt=None)
+        + line(prompt=" ")
+        + b'{"prompt":"n","x":NaN}\n'
+        + b'{"prompt":"n","x":1e999}\n'
+        + line(prompt="z", cwd=3)
+        + line(prompt="z", toolsets=["nosuch"])
+        + line(prompt="z", toolsets=[1])
+        + b"[" * 100_000
+        + b"\n"
+        + line(prompt="b")
+    )
+    rows, invalid = read(tmp_path / "d", content)
+    assert [(row.index, row.prompt) for row in rows] == [(0, "a"), (15, "b")]
+    assert [item.line for item in invalid] == list(range(2, 16))
+    reasons = [item.reason for item in invalid]
+    assert "not JSON" in reasons[0]
+    assert reasons[1] == "not UTF-8 at byte 13 of the line"
+    assert reasons[2:4] == ["not a JSON object"] * 2
+    assert reasons[4] == "it has no prompt"
+    assert reasons[5:7] == ["its prompt is not a text"] * 2
+    assert reasons[7] == "its prompt is empty"
+    assert "NaN" in reasons[8]
+    assert "nosuch" in reasons[11]
+
+
+def test_a_last_line_without_its_end_is_a_row(tmp_path: Path) -> None:
+    rows, invalid = read(tmp_path / "d", b'{"prompt":"a"}\n{"prompt":"b"}')
+    assert [row.prompt for row in rows] == ["a", "b"]
+    assert invalid == []
+
+
+def test_f2_6_lines_end_at_lf_only(tmp_path: Path) -> None:
+    rows, invalid = read(tmp_path / "d", '{"prompt":"a\u2028b\u2029c\x85d"}\n'.encode())
+    assert [row.prompt for row in rows] == ["a\u2028b\u2029c\x85d"]
+    assert invalid == []
+
+
+def test_what_a_line_holds_beside_the_prompt(tmp_path: Path) -> None:
+    content = line(
+        prompt="p", cwd="sub", docker_image="python:3.12", toolsets=["web", "file"], id="x1", source={"a": 1}
+    )
+    row = read(tmp_path / "d", content)[0][0]
+    assert row.cwd == tmp_path / "sub"
+    assert row.image == "python:3.12"
+    assert row.toolsets == ("file", "web")
+    assert json.loads(row.extra) == {"id": "x1", "source": {"a": 1}}
+    assert read(tmp_path / "e", line(prompt="p", image="i", toolsets="file, terminal"))[0][0].toolsets == (
+        "terminal",
+        "file",
+    )
+    assert read(tmp_path / "e", line(prompt="p"))[0][0].toolsets is None
+    assert read(tmp_path / "e", line(prompt="p", toolsets=[]))[0][0].toolsets == ()
+
+
+def test_a_row_is_known_by_content_and_multiplicity(tmp_path: Path) -> None:
+    twice = read(tmp_path / "d", line(prompt="a") + line(prompt="b") + line(prompt="a", note=1))[0]
+    assert twice[0].key.removesuffix("-0") == twice[2].key.removesuffix("-1")
+    assert len({row.ident for row in twice}) == 3
+    moved = read(tmp_path / "e", line(prompt="b") + line(prompt="a") + line(prompt="a"))[0]
+    assert {row.ident for row in moved} == {row.ident for row in twice}
+    others = line(prompt="a", cwd="/x") + line(prompt="a", image="i") + line(prompt="a", toolsets=["web"])
+    assert len({row.key for row in read(tmp_path / "f", others)[0]} | {twice[0].key}) == 4
+
+
+def test_only_the_first_lines(tmp_path: Path) -> None:
+    content = line(prompt="a") + b"{bad\n" + b"\n" + line(prompt="b") + line(prompt="c")
+    rows, invalid = read(tmp_path / "d", content, limit=3)
+    assert [row.prompt for row in rows] == ["a", "b"]
+    assert [item.line for item in invalid] == [2]
+
+
+def test_a_file_changed_while_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "d"
+    path.write_bytes(line(prompt="a") + line(prompt="b"))
+    data = Dataset(path)
+    places = [item for item in data.scan() if isinstance(item, Place)]
+    path.write_bytes(line(prompt="x") + line(prompt="b"))
+    assert data.row(places[1]).prompt == "b"
+    with pytest.raises(StateError, match="line 1"):
+        data.row(places[0])
+    data.close()
+
+
+def test_what_is_no_dataset(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="No such file"):
+        Dataset(tmp_path / "missing")
+    with pytest.raises(UsageError, match="directory"):
+        Dataset(tmp_path)
+    with pytest.raises(UsageError, match="not a file"):
+        Dataset(Path("/dev/null"))
+
+
+def test_a_set_a_row_may_not_have_makes_it_invalid(tmp_path: Path) -> None:
+    path = tmp_path / "d"
+    path.write_bytes(line(prompt="a", toolsets=["web"]) + line(prompt="b", toolsets=["file"]))
+    data = Dataset(path, refused=lambda name: "is off" if name == "web" else "")
+    found = list(data.scan())
+    data.close()
+    assert found[0] == Invalid(1, "its toolset web is off")
+    assert isinstance(found[1], Place)

@@ -1,0 +1,147 @@
+"""A server that is down pauses the run; one refusal for all ends it; neither is a row's fault."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from hermes_engine.batch import health
+from hermes_engine.batch.filters import Verdict
+from hermes_engine.batch.health import FirstTries, Outage, Rejects
+from hermes_engine.batch.job import RowResult
+from hermes_engine.batch.ledger import Failure
+from hermes_engine.errors import EndpointDown
+from hermes_engine.events import ReplyFinished
+
+DOWN = EndpointDown("connection refused")
+
+
+@pytest.fixture(autouse=True)
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "_FIRST_WAIT", 0.02)
+
+
+class Told:
+    def __init__(self) -> None:
+        self.lines: list[tuple[str, str]] = []
+        self.given_up: list[str] = []
+
+    def __call__(self, level: str, text: str) -> None:
+        self.lines.append((level, text))
+
+
+@pytest.fixture
+def told() -> Told:
+    return Told()
+
+
+async def test_the_run_pauses_and_goes_on_with_the_first_reply(told: Told) -> None:
+    outage = Outage(60, told, told.given_up.append)
+    await outage.passable()
+    rows = [asyncio.create_task(outage.wait_out(DOWN)) for _ in range(20)]
+    newcomer = asyncio.create_task(outage.passable())
+    await asyncio.sleep(0.03)
+    downs = [outage.down]
+    assert not newcomer.done()
+    assert sum(row.done() for row in rows) == 1
+    outage.hear(ReplyFinished(partial=True))
+    downs.append(outage.down)
+    outage.hear(ReplyFinished(text="hi"))
+    await asyncio.wait_for(asyncio.gather(*rows, newcomer), 1)
+    assert [*downs, outage.down] == [True, True, False]
+    assert outage.seconds >= 0.02
+    assert [level for level, _ in told.lines] == ["warning", "info"]
+    assert "connection refused" in told.lines[0][1]
+    assert told.given_up == []
+
+
+async def test_a_refusal_is_an_answer_too(told: Told) -> None:
+    outage = Outage(60, told, told.given_up.append)
+    await outage.wait_out(DOWN)
+    outage.ended(RowResult("timeout", error_kind="timeout"))
+    outage.ended(RowResult("error", error_kind="endpoint_down"))
+    down = outage.down
+    outage.ended(RowResult("error", error_kind="key_refused"))
+    assert (down, outage.down) == (True, False)
+
+
+async def test_the_limit_ends_the_run_once(told: Told) -> None:
+    outage = Outage(0.1, told, told.given_up.append)
+
+    async def row() -> None:
+        while True:
+            await outage.wait_out(DOWN)
+
+    ended = await asyncio.wait_for(asyncio.gather(*(row() for _ in range(5)), return_exceptions=True), 5)
+    assert all(isinstance(error, EndpointDown) for error in ended)
+    assert outage.given_up
+    assert len(told.given_up) == 1
+    with pytest.raises(EndpointDown):
+        await outage.wait_out(DOWN)
+
+
+async def test_one_row_that_alone_finds_it_down_fails_itself(told: Told) -> None:
+    outage = Outage(60, told, told.given_up.append)
+
+    async def row() -> int:
+        for number in range(100):
+            try:
+                await outage.wait_out(DOWN)
+            except EndpointDown:
+                return number
+            outage.hear(ReplyFinished(text="others get answers"))
+        return -1
+
+    assert await asyncio.wait_for(asyncio.create_task(row()), 5) == health.LONELY_TRIES
+    assert not outage.given_up
+
+
+def refused(text: str = "401 bad key, request 8f3ac2d1", **more: object) -> RowResult:
+    values = {"stop_reason": "error", "error": text, "error_kind": "key_refused", "api_calls": 1, **more}
+    return RowResult(**values)  # type: ignore[arg-type]
+
+
+def test_twenty_equal_first_tries_in_a_row() -> None:
+    watch = FirstTries()
+    before = Failure(0, 1, 2, {})
+    ends = [
+        watch.note(f"r{n}", refused(f"401 bad key, request {n:08x}"), before if n == 3 else None) for n in range(20)
+    ]
+    assert ends == [False] * 19 + [True]
+    assert watch.streak[3] == ("r3", before)
+    assert watch.same(refused("401 bad key, request 00000fff"))
+    assert not watch.same(refused("400 no such model"))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        RowResult("done", turns=1, api_calls=1),
+        refused("404 no such model"),
+        refused(api_calls=3),
+        refused(turns=1),
+        refused(api_calls=0, error_kind="row_place"),
+    ],
+)
+def test_anything_else_begins_anew(other: RowResult) -> None:
+    watch = FirstTries()
+    assert not any(watch.note("r", refused(), None) for _ in range(19))
+    watch.note("x", other, None)
+    assert not any(watch.note("r", refused(), None) for _ in range(18))
+
+
+def test_f2_rejects_of_one_reason_are_said_once(told: Told) -> None:
+    watch = Rejects(told)
+    for _ in range(50):
+        watch.note(Verdict("rejected", "no_reasoning"))
+    assert len(told.lines) == 1
+    assert told.lines[0][0] == "warning"
+    assert "--reasoning_effort" in told.lines[0][1]
+    for verdict in (Verdict("kept"), Verdict("rejected", "invented_tool")):
+        quiet = Told()
+        watch = Rejects(quiet)
+        watch.note(verdict)
+        for _ in range(50):
+            watch.note(Verdict("rejected", "no_reasoning"))
+        assert quiet.lines == []
