@@ -19,7 +19,7 @@ from hermes_engine.assembly import Assembly
 from hermes_engine.errors import StateError, UsageError
 from hermes_engine.events import Notice, Sink
 from hermes_engine.profiles import Resolved
-from hermes_engine.protocols import tee
+from hermes_engine.protocols import Job, tee
 from hermes_engine.requests import Answer, Broker
 from hermes_engine.session.chat import Chat
 from hermes_engine.session.journal import StoreJournal
@@ -256,6 +256,10 @@ class Engine:
         """Renames the chat."""
         self._chat(session).title = title
         self._keep(session, "title", title)
+
+    def jobs(self, session: str) -> tuple[Job, ...]:
+        """Commands this chat's agent started in the background, as they are now."""
+        return tuple(self._chat(session).hands.sandbox.jobs())
 
     def answer(self, request: str, answer: Answer) -> bool:
         """Answers an approval or a question. False when it no longer waits."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from hermes_engine.errors import UsageError
 from hermes_engine.events import Event, TextDelta, ToolFinished, TurnFinished, TurnStarted, to_json
-from hermes_tui.cleaning import clean
+from hermes_tui.cleaning import clean, one_line
 from hermes_tui.cli.flags import Flags, resolve
 from hermes_tui.printing.lines import EventLines
 from hermes_tui.printing.records import out_json, out_json_line
@@ -78,7 +78,6 @@ class _Turn:
         self._run = ""
         self._heard: list[str] = []
         self._calls = 0
-        self._background: dict[str, str] = {}
 
     def follow(self) -> TurnFinished:
         """Prints progress until the turn's last event, and returns that."""
@@ -133,7 +132,11 @@ class _Turn:
         self.inbox.put(None)
 
     def report_left_running(self) -> None:
-        """Names what the turn left running and what closing the engine now ends."""
+        """Names on standard error what the turn left running: closing the engine ends it (faults 4.9)."""
+        left = [one_line(job.command, 120) for job in self.engine.jobs(self.session) if job.state == "running"]
+        left += [row.name for row in self.engine.agents() if row.state == "running" and row.session != self.session]
+        for name in left:
+            err(_("hermes: ended, it was still running: {name}").format(name=name), style="yellow")
 
 
 def _deliver(finished: TurnFinished, session: str, model: str, form: Form, *, interrupted: bool) -> int:
