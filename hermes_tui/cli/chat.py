@@ -9,16 +9,17 @@ import click
 from hermes_engine.errors import UsageError
 from hermes_tui.cli.flags import EVERY, Flags, resolve, takes
 from hermes_tui.cli.oneshot import Form, ask_once, read_prompt
+from hermes_tui.cli.shape import Verb
 from hermes_tui.printing.streams import dumb, err, is_terminal
 from hermes_tui.texts import _
 
 
-@click.command()
+@click.command(cls=Verb)
 @takes(*EVERY)
-@click.option("-q", "--query", metavar="PROMPT", help="Ask this, print the answer, end; `-` reads standard input.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--stream-json", is_flag=True, help="Print one event a line while it works.")
-@click.option("--quiet", is_flag=True, help="No progress on standard error.")
+@click.option("-q", "--query", metavar="PROMPT", help=_("Ask this, print the answer, end; `-` reads standard input."))
+@click.option("--json", "as_json", is_flag=True, help=_("Print one JSON object."))
+@click.option("--stream-json", is_flag=True, help=_("Print one event a line while it works."))
+@click.option("--quiet", is_flag=True, help=_("No progress on standard error."))
 def chat(flags: Flags, query: str | None, as_json: bool, stream_json: bool, quiet: bool) -> int:
     """Ask once and print the answer (-q), or open the app."""
     if as_json and stream_json:
@@ -32,7 +33,7 @@ def chat(flags: Flags, query: str | None, as_json: bool, stream_json: bool, quie
     return ask_once(flags, _encodable(prompt or ""), form=form, quiet=quiet)
 
 
-@click.command()
+@click.command(cls=Verb)
 @takes(*EVERY)
 def repl(flags: Flags) -> int:
     """The plain shell: the same engine and commands without a full-screen app."""

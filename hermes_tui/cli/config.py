@@ -8,13 +8,14 @@ import click
 
 from hermes_engine.paths import Home
 from hermes_tui.cli.flags import Flags, resolve, takes
+from hermes_tui.cli.shape import Group
 from hermes_tui.commands.setup import flat, shown_value
 from hermes_tui.printing.records import out_json, out_table
 from hermes_tui.printing.streams import out
 from hermes_tui.texts import _, ngettext
 
 
-@click.group()
+@click.group(cls=Group)
 def config() -> None:
     """Show and change settings."""
 
@@ -39,7 +40,7 @@ def path(flags: Flags) -> None:
 @config.command()
 @takes("profile")
 @click.argument("key", required=False)
-@click.option("--json", "as_json", is_flag=True, help="The value as JSON.")
+@click.option("--json", "as_json", is_flag=True, help=_("The value as JSON."))
 def get(flags: Flags, key: str | None, as_json: bool) -> None:
     """Print a setting in effect, or all of them."""
     from hermes_engine.redaction import Redactor

@@ -9,16 +9,17 @@ import click
 from hermes_engine.errors import ConfigError, HermesError
 from hermes_engine.paths import Home
 from hermes_tui.cli.flags import ENDPOINT, Flags, overrides, takes
+from hermes_tui.cli.shape import Verb
 from hermes_tui.commands.checks import Check, checks_of, home_checks, rows_of
 from hermes_tui.printing.records import out_json, out_table
 from hermes_tui.printing.streams import is_terminal
 from hermes_tui.texts import _
 
 
-@click.command()
+@click.command(cls=Verb)
 @takes(*ENDPOINT)
-@click.option("--probe", is_flag=True, help="Also ask the endpoint for its models.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON array.")
+@click.option("--probe", is_flag=True, help=_("Also ask the endpoint for its models."))
+@click.option("--json", "as_json", is_flag=True, help=_("One JSON array."))
 def doctor(flags: Flags, probe: bool, as_json: bool) -> int:
     """Check the set-up. Nothing goes over the network without --probe; exit 1 with a fault, 2 for a wrong set-up."""
     from hermes_engine.profiles import resolve

@@ -51,17 +51,17 @@ def _items(flags: Flags) -> list[tuple[str, Any]]:
 
 
 _OPTIONS: dict[str, Callable[[FunctionT], FunctionT]] = {
-    "profile": click.option("-p", "--profile", metavar="NAME", help="Profile to work with."),
-    "model": click.option("-m", "--model", metavar="NAME", help="Model; `demo` needs no key and no network."),
-    "base_url": click.option("--base-url", metavar="URL", help="OpenAI-compatible endpoint."),
-    "api_key": click.option("--api-key", metavar="KEY", help="Key (the environment is safer: flags can be seen)."),
-    "toolsets": click.option("-t", "--toolsets", metavar="A,B", help="Toolsets on offer; '' for none."),
-    "max_turns": click.option("--max-turns", type=click.IntRange(min=1), metavar="N", help="Model requests a turn."),
-    "reasoning_effort": click.option("--reasoning-effort", type=click.Choice(EFFORTS), help="How long to think."),
-    "mode": click.option("--mode", type=click.Choice(MODES), help="What runs without asking."),
-    "resume": click.option("--resume", metavar="ID", help="Go on with a saved session."),
-    "continue_last": click.option("--continue", "continue_last", is_flag=True, help="Go on with the last session."),
-    "linear": click.option("--linear", is_flag=True, help="Append-only text, for screen readers."),
+    "profile": click.option("-p", "--profile", metavar="NAME", help=_("Profile to work with.")),
+    "model": click.option("-m", "--model", metavar="NAME", help=_("Model; `demo` needs no key and no network.")),
+    "base_url": click.option("--base-url", metavar="URL", help=_("OpenAI-compatible endpoint.")),
+    "api_key": click.option("--api-key", metavar="KEY", help=_("Key (the environment is safer: flags can be seen).")),
+    "toolsets": click.option("-t", "--toolsets", metavar="A,B", help=_("Toolsets on offer; '' for none.")),
+    "max_turns": click.option("--max-turns", type=click.IntRange(min=1), metavar="N", help=_("Model requests a turn.")),
+    "reasoning_effort": click.option("--reasoning-effort", type=click.Choice(EFFORTS), help=_("How long to think.")),
+    "mode": click.option("--mode", type=click.Choice(MODES), help=_("What runs without asking.")),
+    "resume": click.option("--resume", metavar="ID", help=_("Go on with a saved session.")),
+    "continue_last": click.option("--continue", "continue_last", is_flag=True, help=_("Go on with the last session.")),
+    "linear": click.option("--linear", is_flag=True, help=_("Append-only text, for screen readers.")),
 }
 
 ENDPOINT = ("profile", "model", "base_url", "api_key")

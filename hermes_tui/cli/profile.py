@@ -10,6 +10,7 @@ import click
 
 from hermes_engine.paths import Home
 from hermes_tui.cli.asking import sure
+from hermes_tui.cli.shape import Group
 from hermes_tui.commands.setup import flat, shown_value
 from hermes_tui.printing.records import out_json, out_table
 from hermes_tui.printing.streams import is_terminal, out
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from hermes_engine.profiles import ProfileInfo
 
 
-@click.group()
+@click.group(cls=Group)
 def profile() -> None:
     """Create, show and choose profiles."""
 
@@ -41,10 +42,10 @@ def _kind(info: ProfileInfo) -> str:
 
 @profile.command()
 @click.argument("name")
-@click.option("--description", help="What it is good at; an orchestrator chooses by it.")
-@click.option("-m", "--model", help="Its model.")
-@click.option("--clone", metavar="SRC", help="Copy settings and instructions of this profile; never its keys.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--description", help=_("What it is good at; an orchestrator chooses by it."))
+@click.option("-m", "--model", help=_("Its model."))
+@click.option("--clone", metavar="SRC", help=_("Copy settings and instructions of this profile; never its keys."))
+@click.option("--json", "as_json", is_flag=True, help=_("One JSON object."))
 def create(name: str, description: str | None, model: str | None, clone: str | None, as_json: bool) -> None:
     """Make a profile. The name of a shipped one makes your own copy of it, which wins from then on."""
     from hermes_engine.profiles import create as make
@@ -57,7 +58,7 @@ def create(name: str, description: str | None, model: str | None, clone: str | N
 
 
 @profile.command("list")
-@click.option("--json", "as_json", is_flag=True, help="One JSON array.")
+@click.option("--json", "as_json", is_flag=True, help=_("One JSON array."))
 def list_(as_json: bool) -> None:
     """List profiles with their descriptions."""
     from hermes_engine.profiles import list_profiles
@@ -74,7 +75,7 @@ def list_(as_json: bool) -> None:
 
 @profile.command()
 @click.argument("name", required=False)
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--json", "as_json", is_flag=True, help=_("One JSON object."))
 def show(name: str | None, as_json: bool) -> None:
     """Show a profile in full (default: the chosen one)."""
     from hermes_engine.profiles import show as detail_of
@@ -134,7 +135,7 @@ def rename(name: str, new_name: str) -> None:
 
 @profile.command()
 @click.argument("name")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("-y", "--yes", is_flag=True, help=_("Do not ask."))
 def delete(name: str, yes: bool) -> int:
     """Delete a profile with its keys."""
     from hermes_engine.profiles import delete as remove
@@ -151,7 +152,7 @@ def delete(name: str, yes: bool) -> int:
 
 @profile.command()
 @click.argument("name")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="File or folder to write to.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help=_("File or folder to write to."))
 def export(name: str, output: Path | None) -> None:
     """Write a profile to a file to hand on; keys are left out."""
     from hermes_engine.profiles import export as write
@@ -161,7 +162,7 @@ def export(name: str, output: Path | None) -> None:
 
 @profile.command("import")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--name", help="Another name for it.")
+@click.option("--name", help=_("Another name for it."))
 def import_(file: Path, name: str | None) -> None:
     """Make a profile from an exported file."""
     from hermes_engine.profiles import import_profile

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
-from typing import Any
 
 import click
 
-from hermes_engine.errors import Interrupted, UnknownName, UsageError
+from hermes_engine.errors import Interrupted, UsageError
 from hermes_tui.cli.flags import EVERY, Flags, takes
+from hermes_tui.cli.shape import LazyGroup, spelling
 from hermes_tui.printing.faults import log_to_home
 from hermes_tui.texts import _
 
@@ -25,59 +24,18 @@ _COMMANDS = {
 }
 
 
-class LazyGroup(click.Group):
-    """A group whose commands are imported when they are called.
-
-    Args:
-        lazy: name → ("module:attribute", one line of help).
-    """
-
-    def __init__(self, *args: Any, lazy: dict[str, tuple[str, str]] | None = None, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.lazy = lazy or {}
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names in the order in which they are documented."""
-        return [*self.lazy, *super().list_commands(ctx)]
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Imports the command."""
-        if cmd_name not in self.lazy:
-            return super().get_command(ctx, cmd_name)
-        module, _colon, attribute = self.lazy[cmd_name][0].partition(":")
-        found: click.Command = getattr(import_module(module), attribute)
-        return found
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command the first argument names. Raises UnknownName, which lists the names."""
-        if args and not args[0].startswith("-") and self.get_command(ctx, _spelling(args[0])) is None:
-            raise UnknownName("command", args[0], self.list_commands(ctx))
-        return super().resolve_command(ctx, args)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands, without importing one."""
-        with formatter.section(_("Commands")):
-            formatter.write_dl([(name, _(self.lazy[name][1])) for name in self.lazy])
-
-
-def _spelling(name: str) -> str:
-    return name.replace("_", "-")
-
-
 @click.group(
     cls=LazyGroup,
     lazy=_COMMANDS,
     invoke_without_command=True,
     context_settings={
         "help_option_names": ["-h", "--help"],
-        "token_normalize_func": _spelling,
+        "token_normalize_func": spelling,
         "max_content_width": 100,
     },
 )
 @takes(*EVERY)
-@click.option("--version", "-V", is_flag=True, help="Print the version.")
+@click.option("--version", "-V", is_flag=True, help=_("Print the version."))
 @click.pass_context
 def hermes(context: click.Context, flags: Flags, version: bool) -> int:
     """An agent shell: chat, many agents at once, and batch runs, in the terminal."""

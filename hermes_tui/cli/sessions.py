@@ -15,6 +15,7 @@ from hermes_engine.messages import Message
 from hermes_engine.paths import Home
 from hermes_tui.cli.asking import sure
 from hermes_tui.cli.flags import ENGINE, Flags, takes
+from hermes_tui.cli.shape import Group
 from hermes_tui.commands.listing import session_rows
 from hermes_tui.commands.transcript import message_record
 from hermes_tui.printing.records import out_json, out_table
@@ -28,7 +29,7 @@ SHOWN_AT_TERMINAL = 50
 EVERY_ONE = 1_000_000
 
 
-@click.group()
+@click.group(cls=Group)
 def sessions() -> None:
     """List, show, resume and delete saved chats."""
 
@@ -57,8 +58,8 @@ def _found(store: SessionStore | None, wanted: str) -> SessionRow:
 
 
 @sessions.command("list")
-@click.option("-n", "--limit", type=click.IntRange(min=1), help="At most so many.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON array.")
+@click.option("-n", "--limit", type=click.IntRange(min=1), help=_("At most so many."))
+@click.option("--json", "as_json", is_flag=True, help=_("One JSON array."))
 def list_(limit: int | None, as_json: bool) -> None:
     """List saved chats, last used first."""
     at_terminal = is_terminal(sys.stdout)
@@ -97,7 +98,7 @@ def _record(row: SessionRow) -> dict[str, Any]:
 
 @sessions.command()
 @click.argument("session", metavar="ID")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object with the messages.")
+@click.option("--json", "as_json", is_flag=True, help=_("One JSON object with the messages."))
 def show(session: str, as_json: bool) -> None:
     """Print a saved chat."""
     with _store() as store:
@@ -134,7 +135,7 @@ def resume(flags: Flags, session: str) -> int:
 
 @sessions.command()
 @click.argument("session", metavar="ID...", nargs=-1, required=True)
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("-y", "--yes", is_flag=True, help=_("Do not ask."))
 def delete(session: tuple[str, ...], yes: bool) -> None:
     """Delete saved chats for good."""
     with _store() as store:

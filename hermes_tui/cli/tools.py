@@ -11,6 +11,7 @@ from hermes_engine.errors import UsageError
 from hermes_engine.paths import Home
 from hermes_engine.toolsets import BUILT, TOOLSETS, expand, tools_of
 from hermes_tui.cli.flags import Flags, resolve, takes
+from hermes_tui.cli.shape import Group
 from hermes_tui.commands.costs import cost_line, tokens_of
 from hermes_tui.printing.records import out_json, out_table
 from hermes_tui.printing.streams import is_terminal, out
@@ -20,14 +21,14 @@ if TYPE_CHECKING:
     from hermes_engine.settings_edit import ToolsetChange
 
 
-@click.group()
+@click.group(cls=Group)
 def tools() -> None:
     """List, enable and disable toolsets."""
 
 
 @tools.command("list")
 @takes("profile", "toolsets")
-@click.option("--json", "as_json", is_flag=True, help="One JSON array.")
+@click.option("--json", "as_json", is_flag=True, help=_("One JSON array."))
 def list_(flags: Flags, as_json: bool) -> None:
     """List toolsets: whether they are on, their tools, and their cost in tokens a request."""
     enabled = expand(resolve(flags).settings.toolsets)

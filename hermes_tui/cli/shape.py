@@ -1,0 +1,90 @@
+"""How commands are built on click: groups that name the nearest verb, help that passes through the catalogue.
+
+Knows no command.
+"""
+
+from __future__ import annotations
+
+import inspect
+from importlib import import_module
+from typing import Any
+
+import click
+
+from hermes_engine.errors import UnknownName
+from hermes_tui.texts import _
+
+
+def spelling(name: str) -> str:
+    """One spelling of names and flags: `_` is `-`."""
+    return name.replace("_", "-")
+
+
+class Verb(click.Command):
+    """A command whose docstring is its help, in the person's language."""
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes the help."""
+        _write_help(self.help, formatter)
+
+    def get_short_help_str(self, limit: int = 45) -> str:
+        """The first sentence of the help."""
+        return _(inspect.cleandoc(self.help or "")).partition(". ")[0].strip().rstrip(".").split("\n")[0] + "."
+
+
+class Group(click.Group):
+    """A group that lists its verbs in the order in which they are written and names the nearest for a wrong one."""
+
+    command_class = Verb
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names in the order of the source."""
+        return list(self.commands)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command the first argument names. Raises UnknownName, which lists the names."""
+        if args and not args[0].startswith("-") and self.get_command(ctx, spelling(args[0])) is None:
+            raise UnknownName("command", args[0], self.list_commands(ctx))
+        return super().resolve_command(ctx, args)
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes the help."""
+        _write_help(self.help, formatter)
+
+
+class LazyGroup(Group):
+    """A group whose commands are imported when they are called.
+
+    Args:
+        lazy: name → ("module:attribute", one line of help).
+    """
+
+    def __init__(self, *args: Any, lazy: dict[str, tuple[str, str]] | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.lazy = lazy or {}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names in the order in which they are documented."""
+        return [*self.lazy, *super().list_commands(ctx)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Imports the command."""
+        if cmd_name not in self.lazy:
+            return super().get_command(ctx, cmd_name)
+        module, _colon, attribute = self.lazy[cmd_name][0].partition(":")
+        found: click.Command = getattr(import_module(module), attribute)
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands, without importing one."""
+        with formatter.section(_("Commands")):
+            formatter.write_dl([(name, _(self.lazy[name][1])) for name in self.lazy])
+
+
+def _write_help(text: str | None, formatter: click.HelpFormatter) -> None:
+    if text:
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(_(inspect.cleandoc(text)))
