@@ -200,30 +200,21 @@ class Database:
 
 
 def _refuse_foreign(path: Path) -> None:
-    """Raises StateError, without writing a byte, when the file is not empty and not one of ours."""
+    """Raises StateError when the file is neither empty nor marked as ours. Only reads: SQLite itself would write.
+
+    Ours bear the mark from their first transaction on, which is made before they are in WAL.
+    """
     if not path.exists():
         return
     if not path.is_file():
         raise StateError(f"{path} is not a file")
     with path.open("rb") as stream:
         header = stream.read(100)
-    if not header:
-        return
-    foreign = StateError(
-        f"{path} belongs to another program; it is left as it is", hint="move it away, or set HERMES_STATE_DIR"
-    )
-    if not header.startswith(b"SQLite format 3\0"):
-        raise foreign
-    if int.from_bytes(header[68:72], "big") == APPLICATION_ID:
-        return
-    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_BUSY_MILLISECONDS / 1000)
-    try:
-        mark = connection.execute("PRAGMA application_id").fetchone()[0]
-        tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-    finally:
-        connection.close()
-    if mark != APPLICATION_ID and (mark or tables):
-        raise foreign
+    ours = header.startswith(b"SQLite format 3\0") and header[68:72] == APPLICATION_ID.to_bytes(4, "big")
+    if header and not ours:
+        raise StateError(
+            f"{path} belongs to another program; it is left as it is", hint="move it away, or set HERMES_STATE_DIR"
+        )
 
 
 def _is_busy(error: sqlite3.Error) -> bool:
