@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -23,7 +24,7 @@ from hermes_tui.printing.lines import Line
 from hermes_tui.printing.streams import control, out
 from hermes_tui.repl.completing import SlashCompleter
 from hermes_tui.repl.keys import bindings
-from hermes_tui.repl.shell import Opening, Shell
+from hermes_tui.repl.shell import Opening, Shell, safely
 
 if TYPE_CHECKING:
     from hermes_engine.paths import Home
@@ -52,6 +53,8 @@ class EditorFront:
 
     def __init__(self) -> None:
         self._work: deque[Callable[[], None]] = deque()
+        self._lock = threading.Lock()
+        self._scheduled = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._session: PromptSession[str] | None = None
         self._draft = ""
@@ -62,8 +65,11 @@ class EditorFront:
 
     def post(self, work: Callable[[], None]) -> None:
         """Runs work on this front's loop, in order; what comes before the loop runs waits for it."""
-        self._work.append(work)
-        if len(self._work) == 1 and self._loop is not None:
+        with self._lock:
+            self._work.append(work)
+            wake = self._loop is not None and not self._scheduled
+            self._scheduled = self._scheduled or wake
+        if wake:
             self._wake()
 
     def put(self, lines: Sequence[Line]) -> None:
@@ -101,9 +107,9 @@ class EditorFront:
 
     async def run(self, shell: Shell) -> int:
         """Reads lines until the shell is left."""
-        self._loop = asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()
         for number in _ENDS:
-            self._loop.add_signal_handler(number, self._end)
+            loop.add_signal_handler(number, self._end)
         session: PromptSession[str] = PromptSession(
             message=shell.prompt,
             multiline=True,
@@ -120,6 +126,8 @@ class EditorFront:
         self._session = session
         session.app.ttimeoutlen = session.app.timeoutlen = KEY_SECONDS
         shell.greet()
+        with self._lock:
+            self._loop, self._scheduled = loop, True
         self._wake()
         while not self._left:
             draft, self._draft = self._draft, ""
@@ -144,12 +152,13 @@ class EditorFront:
             self._loop.call_soon_threadsafe(self._run_work)
 
     def _run_work(self) -> None:
-        while self._work:
-            work = self._work[0]
-            try:
-                work()
-            finally:
-                self._work.popleft()
+        while True:
+            with self._lock:
+                if not self._work:
+                    self._scheduled = False
+                    return
+                work = self._work.popleft()
+            safely(work, self)
 
 
 def _history(home: Home) -> History:

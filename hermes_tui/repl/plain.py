@@ -16,7 +16,7 @@ from typing import Any
 from hermes_tui.commands.host import HostKind
 from hermes_tui.printing.lines import Line
 from hermes_tui.printing.streams import err, fitted, out
-from hermes_tui.repl.shell import Opening, Shell
+from hermes_tui.repl.shell import Opening, Shell, safely
 
 _ENDS = (signal.SIGTERM, signal.SIGHUP)
 POLL_SECONDS = 0.2
@@ -100,7 +100,7 @@ class PlainFront:
                     work = self._work.get(timeout=None if self._attended else POLL_SECONDS)
                 except queue.Empty:
                     continue
-                work()
+                safely(work, self)
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)

@@ -70,6 +70,20 @@ class Front(Protocol):
         """Ends the shell."""
 
 
+def safely(work: Callable[[], None], front: Front) -> None:
+    """The shell's border: a fault nobody foresaw is a line and an entry in the log, and the shell goes on."""
+    try:
+        work()
+    except (BrokenPipeError, KeyboardInterrupt):
+        raise
+    except Exception as fault:
+        from hermes_tui.printing.faults import log_fault
+
+        path = log_fault(fault)
+        where = f" ({path})" if path else ""
+        front.put([Line(f"✗ {one_line(f'{type(fault).__name__}: {fault}', 300)}{where}", "red")])
+
+
 class Shell:
     """One plain shell on one engine."""
 
