@@ -20,6 +20,7 @@ def make_client(
     pool_limit: int = 128,
     prices: PriceTable | None = None,
     seed: int = 0,
+    paced: bool = True,
 ) -> Client:
     """The client for an endpoint; opens no connection.
 
@@ -29,11 +30,12 @@ def make_client(
         pool_limit: requests at once; set it above the number of rows in flight.
         prices: those set for a run; they win over the settings and over what the server lists.
         seed: of the demo model.
+        paced: whether the demo model speaks as slowly as a real one; batch runs do without.
     """
     if endpoint.kind == "demo":
         from hermes_engine.clients.demo import DemoClient
 
-        return DemoClient(seed)
+        return DemoClient(seed, paced=paced)
     from hermes_engine.clients.openai_client import OpenAIClient
 
     return OpenAIClient(endpoint, provider, pool_limit=pool_limit, prices=prices)

@@ -212,8 +212,11 @@ _EXCEPTIONS: tuple[tuple[frozenset[str], Callable[[str, str], ProviderError]], .
         frozenset({"ClientOSError", "ClientConnectorError", "ConnectError", "ProxyError", "ClientHttpProxyError"}),
         _refused,
     ),
-    (frozenset({"InvalidURL", "UnsupportedProtocol", "LocalProtocolError"}), _unusable),
+    (frozenset({"InvalidURL", "NonHttpUrlClientError", "UnsupportedProtocol", "LocalProtocolError"}), _unusable),
     (frozenset({"ReadTimeout", "WriteTimeout", "ServerTimeoutError", "TimeoutError"}), _silent),
     (frozenset({"ConnectTimeout", "TimeoutException", "APITimeoutError"}), _slow_connection),
-    (frozenset({"ReadError", "WriteError", "CloseError", "RemoteProtocolError", "ClientResponseError"}), _closed),
+    (
+        frozenset({"TransportError", "ClientResponseError", "ClientConnectionError", "EofStream"}),
+        _closed,
+    ),
 )
