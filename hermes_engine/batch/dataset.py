@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import stat
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
@@ -109,8 +110,7 @@ class Dataset:
         Raises:
             StateError: the file was changed since it was scanned.
         """
-        self._file.seek(place.offset)
-        line = self._file.read(place.length)
+        line = os.pread(self._file.fileno(), place.length, place.offset)
         try:
             row = self._parsed(line, place.index)
         except ValueError:

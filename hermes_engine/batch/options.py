@@ -161,8 +161,8 @@ class BatchOptions(BaseModel):
         return self.output_dir / self.run_name
 
     def given(self) -> dict[str, Any]:
-        """The options that were named by the person, with their values."""
-        return {name: getattr(self, name) for name in self.model_fields_set}
+        """The options that were named by the person, with their values; None names nothing."""
+        return {name: value for name in self.model_fields_set if (value := getattr(self, name)) is not None}
 
     def stored(self) -> dict[str, Any]:
         """The options as `run.json` keeps them: JSON values, absolute paths, no secret."""
@@ -224,6 +224,8 @@ def taken_over(options: BatchOptions, stored: Mapping[str, Any]) -> tuple[BatchO
     Raises:
         UsageError: a stored value was left out because it held a secret, and is not given now.
     """
+    if not stored:
+        return options, []
     values = {name: value for name, value in stored.items() if name in BatchOptions.model_fields}
     given = options.given()
     before = checked({**values, "run_name": options.run_name})

@@ -80,8 +80,8 @@ def set_up(options: BatchOptions, resolved: Resolved) -> Setup:
     before = stored.get("options", {})
     if options.only_failed and not folder.started:
         raise UsageError(f"there is no run {options.run_name} in {options.output_dir}")
-    options, notes = taken_over(options, before)
     _no_lost_secret(options, before)
+    options, notes = taken_over(options, before)
     resolved = with_options(resolved, options)
     settings = resolved.settings
     model = options.model or settings.model
@@ -149,6 +149,7 @@ def _sampling(options: BatchOptions) -> dict[str, Any]:
 
 
 def _no_lost_secret(options: BatchOptions, stored: dict[str, Any]) -> None:
+    """Raises UsageError when `run.json` left a secret out and it is not given now."""
     for name in ("base_url", "extra_body", "sampling", "ephemeral_system_prompt"):
         if name in stored and name not in options.given() and MARK in json.dumps(stored[name]):
             raise UsageError(f"--{name} held a secret, which run.json does not keep", hint=f"give --{name} again")

@@ -29,12 +29,11 @@ _LARGEST_INT = 2**63
 
 def thought_and_text(message: Message) -> tuple[str, str]:
     """The reasoning of an assistant message and its words, wherever the reasoning stood."""
-    if message.reasoning.strip():
-        return _TAG.sub("", message.reasoning).strip(), message.content
-    found = _THOUGHT.match(message.content)
-    if found is None:
-        return "", message.content
-    return _TAG.sub("", found[2]).strip(), message.content[found.end() :]
+    thoughts, text = [_TAG.sub("", message.reasoning).strip()], message.content
+    while found := _THOUGHT.match(text):
+        thoughts.append(_TAG.sub("", found[2]).strip())
+        text = text[found.end() :]
+    return "\n\n".join(dict.fromkeys(thought for thought in thoughts if thought)), text
 
 
 def reasoning_of(messages: Iterable[Message]) -> dict[str, int]:
