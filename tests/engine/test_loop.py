@@ -27,7 +27,7 @@ from hermes_engine.events import (
     TurnStarted,
 )
 from hermes_engine.messages import CANCELLED_RESULT, Message, Reply, ToolCall, Usage, closed, user
-from hermes_engine.protocols import AgentSpec, Limits, TurnResult
+from hermes_engine.protocols import AgentSpec, Limits, ModelRequest, TurnResult
 from tests.engine.small_toolbox import SmallToolbox
 
 FAST = RetryRules(first_wait=0.001)
@@ -240,7 +240,12 @@ async def test_f9_17_text_steered_in_is_part_of_the_turn_or_given_back() -> None
     stage.agent.steer("and mind the tests")
     await stage.run()
     assert [m.content for m in stage.agent.messages if m.role == "user"] == ["go", "and mind the tests"]
-    late = Stage(lambda request: (late.agent.steer("late"), Reply("first"))[1], "second")
+
+    def first(request: ModelRequest) -> Reply:
+        late.agent.steer("late")
+        return Reply("first")
+
+    late = Stage(first, "second")
     result = await late.run()
     assert result.answer == "second"
     late.agent.steer("too late")
