@@ -188,7 +188,8 @@ def test_the_recorded_text_is_the_redacted_text_however_it_was_cut(sent: list[tu
         emit = Emitter(recorder, session="s", run="r", agent="a")
         segments = [""]
         last: type[Event] = ReplyFinished
-        for kind, text, flush in [*sent, (ReplyFinished, "", False)]:
+        sent.append((ReplyFinished, "", False))
+        for kind, text, flush in sent:
             if kind is not last:
                 segments.append("")
             last = kind
