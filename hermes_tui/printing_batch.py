@@ -229,7 +229,9 @@ class LiveLine:
         if self._bar is None:
             say(notice)
         else:
-            self._bar.console.print(one_line(notice.text, 2000), style=_STYLES.get(notice.level, ""), markup=False)
+            self._bar.console.print(
+                one_line(notice.text, 2000), style=_STYLES.get(notice.level, ""), markup=False, highlight=False
+            )
 
     def close(self) -> None:
         """Stops the bar; it stays on the screen as it is."""

@@ -1,0 +1,96 @@
+"""Options as flags give them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hermes_engine.batch.options import LATER, BatchOptions, checked, refuse_later, taken_over
+from hermes_engine.errors import UsageError
+
+
+def test_defaults_are_the_contracts() -> None:
+    options = checked({"run_name": "r"})
+    told = {name: getattr(options, name) for name in ("batch_size", "num_workers", "max_turns", "distribution")}
+    assert told == {"batch_size": 10, "num_workers": 4, "max_turns": 10, "distribution": "default"}
+    assert (options.folder, options.fsync, options.endpoint_wait) == (Path("data/r"), "second", 3600)
+
+
+def test_every_option_is_described() -> None:
+    assert [name for name, field in BatchOptions.model_fields.items() if not field.description] == []
+
+
+@pytest.mark.parametrize(
+    ("values", "flag"),
+    [
+        ({"batch_size": 0}, "--batch_size"),
+        ({"batch_size": -3}, "--batch_size"),
+        ({"temperature": float("nan")}, "--temperature"),
+        ({"timeout_seconds": 0}, "--timeout_seconds"),
+        ({"max_samples": "many"}, "--max_samples"),
+        ({"fsync": "never"}, "--fsync"),
+        ({"toolsets": "web,nosuch"}, "--toolsets"),
+        ({"nosuch": 1}, "--nosuch"),
+    ],
+)
+def test_a_wrong_value_names_its_flag(values: dict[str, Any], flag: str) -> None:
+    with pytest.raises(UsageError, match=f"^{flag}: ") as caught:
+        checked({"run_name": "r", **values})
+    assert "\n" not in caught.value.line
+
+
+def test_toolsets_come_as_text_or_list() -> None:
+    assert checked({"run_name": "r", "toolsets": " web, file"}).toolsets == ("file", "web")
+    assert checked({"run_name": "r", "toolsets": ""}).toolsets == ()
+
+
+@pytest.mark.parametrize("name", LATER)
+def test_what_comes_later_is_refused_by_name(name: str) -> None:
+    with pytest.raises(UsageError, match=f"--{name}.* comes with a later version") as caught:
+        refuse_later({name: "ray"})
+    assert caught.value.exit_code == 2
+
+
+def test_what_is_there_already_under_a_later_flag_is_fine() -> None:
+    given = {"engine": "threads", "num_generations": "1", "sandbox": "auto", "base_url": ("http://a/v1",), "seed": 1}
+    assert refuse_later(given) == {"base_url": "http://a/v1", "seed": 1}
+    assert refuse_later({"base_url": ()}) == {}
+    with pytest.raises(UsageError, match="several --base_url"):
+        refuse_later({"base_url": ("http://a/v1", "http://b/v1")})
+
+
+def test_no_key_is_shown_or_stored() -> None:
+    options = checked({"run_name": "r", "api_key": "sk-secret-0123456789"})
+    assert "sk-secret" not in repr(options)
+    assert "sk-secret" not in str(options.stored())
+
+
+def test_stored_options_come_back_equal(tmp_path: Path) -> None:
+    options = checked(
+        {
+            "run_name": "r",
+            "dataset_file": tmp_path / "d.jsonl",
+            "sampling": {"top_p": 0.5, "stop": ["a"]},
+            "toolsets": "web",
+            "mode": "plan",
+            "work_dir": tmp_path,
+        }
+    )
+    again, changes = taken_over(checked({"run_name": "r"}), options.stored())
+    assert changes == []
+    assert again.model_dump(exclude={"output_dir"}) == options.model_dump(exclude={"output_dir"})
+
+
+def test_a_stored_option_nobody_knows_is_passed_over() -> None:
+    options, changes = taken_over(checked({"run_name": "r"}), {"of_the_future": 1, "max_turns": 3})
+    assert (options.max_turns, changes) == (3, [])
+
+
+def test_only_a_changed_meaning_is_told() -> None:
+    stored = checked({"run_name": "r", "max_turns": 3, "num_workers": 2}).stored()
+    options, changes = taken_over(checked({"run_name": "r", "max_turns": 3, "num_workers": 9}), stored)
+    assert (options.num_workers, changes) == (9, [])
+    _, changes = taken_over(checked({"run_name": "r", "sampling": {"top_k": 5}}), stored)
+    assert changes == ["sampling: not set until now, {'top_k': 5} from here on"]
