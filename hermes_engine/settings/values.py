@@ -6,7 +6,7 @@ Unknown keys are dropped here; `settings.reading` has reported them by then.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -59,6 +59,14 @@ Texts = Annotated[tuple[str, ...], BeforeValidator(_one_or_many)]
 ToolsetNames = Annotated[tuple[str, ...], BeforeValidator(_split_names), AfterValidator(_known_toolsets)]
 
 
+def _as_word(value: Any, annotation: Any) -> Any:
+    """YAML reads a bare on or off as yes or no; where one of these words is meant it becomes the word again."""
+    if isinstance(value, bool) and get_origin(annotation) is Literal:
+        word = "on" if value else "off"
+        return word if word in get_args(annotation) else value
+    return value
+
+
 class Section(BaseModel):
     """One block of keys. An empty key counts as not given unless null is a value of it."""
 
@@ -66,13 +74,14 @@ class Section(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _drop_empty(cls, values: Any) -> Any:
+    def _as_meant(cls, values: Any) -> Any:
         if not isinstance(values, dict):
             return values
+        fields = cls.model_fields
         return {
-            key: value
+            key: _as_word(value, fields[key].annotation) if key in fields else value
             for key, value in values.items()
-            if value is not None or (key in cls.model_fields and cls.model_fields[key].default is None)
+            if value is not None or (key in fields and fields[key].default is None)
         }
 
 
@@ -207,17 +216,6 @@ class UiSettings(Section):
     """auto | on | off; auto shows it where the screen is wide enough."""
     language: str = "auto"
     """Language of the interface (`en`, `es`); `auto` follows the locale."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _yaml_words(cls, values: Any) -> Any:
-        if not isinstance(values, dict):
-            return values
-        words = {True: "on", False: "off"}
-        return {
-            key: words[value] if key in ("mouse", "sidebar") and isinstance(value, bool) else value
-            for key, value in values.items()
-        }
 
 
 class Settings(Section):

@@ -158,7 +158,8 @@ def test_toolsets_spell_out_all_but_kanban(tmp_path: Path) -> None:
 
 
 def test_yes_and_no_of_yaml_are_understood_where_words_are_meant(tmp_path: Path) -> None:
-    settings, _ = read(tmp_path, "ui: {mouse: off, sidebar: on, motion: no}\n")
+    settings, _ = read(tmp_path, "ui: {mouse: off, sidebar: on, motion: no}\nprovider: {send_reasoning: off}\n")
+    assert settings.provider.send_reasoning == "off"
     assert (settings.ui.mouse, settings.ui.sidebar, settings.ui.motion) == ("off", "on", False)
 
 
