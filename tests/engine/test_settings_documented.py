@@ -1,0 +1,27 @@
+"""`docs/configuration.md` names every key with its default, and nothing that does not exist."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from hermes_engine.settings import Section, Settings
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "configuration.md"
+
+
+def defaults(model: type[Section] = Settings, prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
+    for name, info in model.model_fields.items():
+        if isinstance(info.annotation, type) and issubclass(info.annotation, Section):
+            yield from defaults(info.annotation, (*prefix, name))
+        else:
+            value = info.get_default(call_default_factory=True)
+            yield ".".join((*prefix, name)), value if isinstance(value, str) else json.dumps(value)
+
+
+def test_every_key_is_documented_with_its_default() -> None:
+    text = DOCUMENT.read_text(encoding="utf-8").partition("## Keys of")[2].partition("## Servers")[0]
+    documented = dict(re.findall(r"^\| `([^`]+)` \| `([^`]+)` \|", text, flags=re.MULTILINE))
+    assert documented == dict(defaults())
