@@ -13,7 +13,9 @@ from hypothesis import HealthCheck, settings
 
 from tests.server.scripted import Script, ScriptedServer
 
-settings.register_profile("hermes", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+_EXAMPLES = int(os.environ.get("TEST_EXAMPLES", "60"))
+"""Examples a property test tries; set it high to search longer."""
+settings.register_profile("hermes", deadline=None, max_examples=_EXAMPLES, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("hermes")
 
 _PRIVATE = ("OPENAI_", "OPENROUTER_", "ANTHROPIC_", "HERMES_")
