@@ -8,7 +8,14 @@ from bench.answers import Script
 from bench.figures import Figure
 from bench.prompts import Load, costs, figures
 
-LOAD = Load(Script(rounds=10, chunks=300), rows=24, few=4, in_flight=16, distribution="default")
+LOAD = Load(
+    Script(rounds=10, chunks=300),
+    rows=24,
+    few=4,
+    in_flight=16,
+    distribution="terminal_file",
+    launcher=("-m", "bench.padded"),
+)
 LINEAR = 1.15
 """Most that a round may cost at 20 rounds against one at 5, the floor's own growth taken out."""
 
