@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from hermes_engine.clients.assemble import CUT_CALLS_NOTE
 from hermes_engine.clients.demo_scenes import Step, next_step
+from hermes_engine.clients.prices import Price
 from hermes_engine.clients.text_repair import whole_text
 from hermes_engine.errors import ContextTooLong
 from hermes_engine.messages import Reply, ToolCall, Usage
@@ -68,6 +69,10 @@ class DemoClient:
     async def context_window(self, model: str) -> int | None:
         """A fixed size, counted in words."""
         return WINDOW
+
+    async def price(self, model: str) -> Price | None:
+        """It costs nothing."""
+        return Price(0.0, 0.0)
 
     async def close(self) -> None:
         """There is nothing to close."""

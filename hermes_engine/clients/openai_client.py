@@ -88,7 +88,7 @@ class OpenAIClient:
 
     async def price(self, model: str) -> Price | None:
         """The price of a model, as set or as the server lists it; None when unknown. Asks at most once."""
-        return self._prices.of(model, self._endpoint.typed_model) or await self._listing.price(model)
+        return self._set_price(model) or await self._listing.price(model)
 
     async def close(self) -> None:
         """Closes the connections; closing twice is fine."""
@@ -161,9 +161,14 @@ class OpenAIClient:
             fault.hint = self._endpoint.note or fault.hint
         return fault
 
+    def _set_price(self, model: str) -> Price | None:
+        """The price a person set, under the name of the wire or the one they typed."""
+        typed = (self._endpoint.typed_model,) if model == self._endpoint.model else ()
+        return self._prices.of(model, *typed)
+
     def _settled(self, reply: Reply, request: ModelRequest, reader: ReplyReader) -> Reply:
         """The reply with its cost, with calls written as text where wanted, with a warning where due."""
-        price = self._prices.of(request.model, self._endpoint.typed_model) or self._listing.known_price(request.model)
+        price = self._set_price(request.model) or self._listing.known_price(request.model)
         reply = dataclasses.replace(reply, usage=costed(reply.usage, price))
         if self._provider.text_tool_calls:
             reply = with_text_calls(reply, request)

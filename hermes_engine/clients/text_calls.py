@@ -47,7 +47,8 @@ class MarkupHider:
 
     def __init__(self, on_delta: DeltaSink) -> None:
         self._on_delta = on_delta
-        self._shown = ""
+        self._shown: list[str] = []
+        self._line = ""
         self._waiting = ""
 
     def __call__(self, *, text: str = "", reasoning: str = "") -> None:
@@ -60,14 +61,15 @@ class MarkupHider:
 
     def settle(self, final: str) -> None:
         """Shows the rest of the settled text."""
-        if final.startswith(self._shown):
-            self._waiting = final[len(self._shown) :]
+        shown = "".join(self._shown)
+        if final.startswith(shown):
+            self._waiting = final[len(shown) :]
             self._emit(len(self._waiting))
 
     def _safe_length(self) -> int:
         """How much of what waits can be no mark-up: a line that may yet become some waits."""
-        text = self._shown[self._shown.rfind("\n") + 1 :] + self._waiting
-        before = len(text) - len(self._waiting)
+        text = self._line + self._waiting
+        before = len(self._line)
         if found := _START.search(text):
             return max(0, found.start() - before)
         line_start = text.rfind("\n") + 1
@@ -79,7 +81,8 @@ class MarkupHider:
     def _emit(self, length: int) -> None:
         piece, self._waiting = self._waiting[:length], self._waiting[length:]
         if piece:
-            self._shown += piece
+            self._shown.append(piece)
+            self._line = (self._line + piece).rpartition("\n")[2]
             self._on_delta(text=piece)
 
 

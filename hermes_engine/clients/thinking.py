@@ -114,6 +114,7 @@ class ThoughtSplitter:
     def _turns(self, match: re.Match[str]) -> bool:
         """Whether a tag met in the answer is one; acts on it if so."""
         before = self.text
+        self._answer[:] = [before]
         if self._code.inside(before):
             return False
         if match[1]:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from hermes_engine.clients.openai_client import OpenAIClient
+from hermes_engine.clients.prices import Price, PriceTable
 from hermes_engine.errors import KeyRefused
 from hermes_engine.messages import Message, ToolCall, assistant, tool_message, user
 from hermes_engine.protocols import ModelRequest
@@ -254,3 +255,13 @@ async def test_costs_come_from_the_server_or_a_price(serve: Serve, connect: Conn
     assert listed.cost_usd == pytest.approx(0.003)
     own = connect(server, prices={"m": {"input": 1, "output": 2}})
     assert (await own.complete(HELLO)).usage.cost_usd == pytest.approx(0.0012)
+
+
+async def test_a_price_is_that_of_the_model_asked_for(serve: Serve, connect: Connect) -> None:
+    server = serve([scripted.say("x", usage={"prompt_tokens": 1000, "completion_tokens": 100})])
+    client = connect(server, prices={"m": {"input": 1, "output": 2}})
+    other = await client.complete(ModelRequest("another", [user("hi")]))
+    assert not other.usage.cost_known
+    table = PriceTable(default=Price(3.0, 0.0))
+    run = connect(server, prices={"m": {"input": 1, "output": 2}}, options={"prices": table})
+    assert (await run.complete(HELLO)).usage.cost_usd == pytest.approx(0.003)
