@@ -6,6 +6,7 @@ environment: what a profile's `.env` says stays in the `Resolved` made for that 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -14,10 +15,10 @@ from pathlib import Path
 from typing import Any, get_args
 
 from hermes_engine.dotenv import read_dotenv
-from hermes_engine.errors import UnknownName
+from hermes_engine.errors import ConfigError, UnknownName
 from hermes_engine.paths import Home
 from hermes_engine.profiles.places import lineage, soul_of
-from hermes_engine.settings.addresses import checked_url, password_of
+from hermes_engine.settings.addresses import OPENROUTER_URL, checked_url, password_of
 from hermes_engine.settings.endpoints import Endpoint, EndpointSources, Overrides, Place, endpoint_for
 from hermes_engine.settings.reading import YamlFile, check_settings, given, overlaid, parse_settings, read_yaml
 from hermes_engine.settings.values import DEFAULT_MODEL, Mode, ReasoningEffort, Settings
@@ -26,6 +27,7 @@ from hermes_engine.toolsets import expand
 _SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)\Z", re.IGNORECASE)
 _SHORTEST_KEY = 4
 _SHORTEST_SECRET = 8
+_LONGEST_WORD = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +122,8 @@ def resolve(overrides: Overrides | None = None, env: Mapping[str, str] | None = 
         model=str(values.get("model") or DEFAULT_MODEL),
         model_named="model" in values,
     )
+    with contextlib.suppress(ConfigError):  # told when a model is asked, which the demo model never needs
+        values["base_url"] = checked_url(next((url for url in sources.named_urls() if url), OPENROUTER_URL))
     final = Settings.model_validate({**values, "profile": name})
     return Resolved(
         home=home,
@@ -179,9 +183,16 @@ def _secrets(sources: EndpointSources, *environments: Mapping[str, str]) -> tupl
     found = {value for value in _key_values(sources) if len(value) >= _SHORTEST_KEY}
     for variables in environments:
         for name, value in variables.items():
-            if _SECRET_NAME.search(name) and len(value.strip()) >= _SHORTEST_SECRET:
+            if _SECRET_NAME.search(name) and _looks_secret(value.strip()):
                 found.add(value.strip())
     return tuple(sorted(found, key=lambda value: (-len(value), value)))
+
+
+def _looks_secret(value: str) -> bool:
+    """Whether a value may be blotted out wherever it stands: no plain word, no path of a file."""
+    if len(value) < _SHORTEST_SECRET or (value.isalpha() and len(value) < _LONGEST_WORD):
+        return False
+    return not (value.startswith(("/", "~/")) and Path(value).expanduser().exists())
 
 
 def _key_values(sources: EndpointSources) -> Iterator[str]:

@@ -225,6 +225,24 @@ def test_secrets_hold_every_key_value_known_longest_first(home: Path) -> None:
     assert "pass-word-1" in at(home, Overrides(base_url="http://user:pass-word-1@h/v1")).secrets
 
 
+def test_paths_and_plain_words_are_no_secrets(home: Path) -> None:
+    key_file = write(home / "key.json", "{}")
+    env = {
+        "GOOGLE_CREDENTIALS": str(key_file),
+        "FEATURE_TOKEN": "disabled",
+        "LONG_SECRET": "abcdefghijklmnopqrstuvwxyz",
+    }
+    assert at(home, **env).secrets == ("abcdefghijklmnopqrstuvwxyz",)
+
+
+def test_the_address_in_effect_is_among_the_settings(home: Path) -> None:
+    assert at(home, OPENAI_BASE_URL=Y + "/").settings.base_url == Y
+    write(home / "config.yaml", f"base_url: {X}\n")
+    assert at(home).settings.base_url == X
+    assert at(home, Overrides(base_url=Y)).settings.base_url == Y
+    assert at(home, OPENAI_BASE_URL="nonsense").settings.base_url == X
+
+
 def test_resolving_writes_nothing(home: Path) -> None:
     root = home / "not-there"
     at(root)
