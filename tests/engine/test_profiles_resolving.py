@@ -227,12 +227,9 @@ def test_secrets_hold_every_key_value_known_longest_first(home: Path) -> None:
 
 def test_paths_and_plain_words_are_no_secrets(home: Path) -> None:
     key_file = write(home / "key.json", "{}")
-    env = {
-        "GOOGLE_CREDENTIALS": str(key_file),
-        "FEATURE_TOKEN": "disabled",
-        "LONG_SECRET": "abcdefghijklmnopqrstuvwxyz",
-    }
-    assert at(home, **env).secrets == ("abcdefghijklmnopqrstuvwxyz",)
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    resolved = at(home, GOOGLE_CREDENTIALS=str(key_file), FEATURE_TOKEN="disabled", LONG_SECRET=letters)
+    assert resolved.secrets == (letters,)
 
 
 def test_the_address_in_effect_is_among_the_settings(home: Path) -> None:
