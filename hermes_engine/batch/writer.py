@@ -25,8 +25,11 @@ Figures = Callable[[], Mapping[str, Any]]
 
 
 def now() -> str:
-    """The time as the files have it: UTC, ISO 8601, whole seconds."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    """The time as the files have it: UTC, ISO 8601, with milliseconds.
+
+    Without a fraction, Arrow's reader of JSON would turn it from text into a timestamp.
+    """
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class Writer:
