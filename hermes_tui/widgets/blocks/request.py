@@ -27,6 +27,7 @@ class Option:
     """One choice.
 
     Attributes:
+        digit: number key that chooses it, the same for the same choice in every request.
         choice: once | session | always | no | answer.
         label: words for it.
         letter: key beside its number, "" for none.
@@ -34,6 +35,7 @@ class Option:
         asks_text: it goes on to ask for words.
     """
 
+    digit: int
     choice: str
     label: str
     letter: str = ""
@@ -84,9 +86,7 @@ class RequestBlock(Block):
 
     def option_for(self, key: str) -> Option | None:
         """The choice a digit or letter stands for."""
-        if key.isdecimal() and 1 <= int(key) <= len(self.options):
-            return self.options[int(key) - 1]
-        return next((option for option in self.options if option.letter and option.letter == key), None)
+        return next((option for option in self.options if key in (str(option.digit), option.letter or None)), None)
 
     def option_at(self, row: int, x: int) -> Option | None:
         """The choice drawn at a place of the block."""
@@ -99,6 +99,11 @@ class RequestBlock(Block):
             self.selected = (start + step) % len(self.options)
             self.touch()
 
+    @property
+    def selected_option(self) -> Option | None:
+        """The choice the arrows are on."""
+        return self.options[self.selected] if self.selected is not None else None
+
     def settle(self, words: str, *, well: bool) -> None:
         """It has an answer, or was withdrawn."""
         self.settled, self.settled_well = words, well
@@ -108,7 +113,8 @@ class RequestBlock(Block):
         if self.settled:
             return [self._settled_row(width, look)]
         frame = _Frame(width, look)
-        hint = _("1-{count} or click").format(count=len(self.options)) if self.options else _("^N answers")
+        keys = " ".join(str(option.digit) for option in self.options)
+        hint = _("{keys} or click").format(keys=keys) if keys else _("^N answers")
         frame.top(f"{look.glyphs.needs} ", self.asker, hint)
         frame.text(Text(escaped(self.title), look.strong))
         if self.detail and self.detail.strip() != self.title.strip():
@@ -152,7 +158,7 @@ class RequestBlock(Block):
     def _option_text(self, number: int, look: Look) -> Text:
         option = self.options[number]
         text = Text()
-        text.append(str(number + 1), look.warning + Style(bold=True))
+        text.append(str(option.digit), look.warning + Style(bold=True))
         text.append(f" {one_line(option.label)}", look.text)
         if number == self.selected:
             text.stylize(Style(reverse=True))

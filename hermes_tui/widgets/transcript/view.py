@@ -46,6 +46,8 @@ class TranscriptView(ScrollView):
         self._pending = False
         self._dirty_from: int | None = None
         self._animated: set[Block] = set()
+        self.cost = 0.0
+        """Seconds the last settling took."""
 
     # What the presenter does
 
@@ -143,6 +145,7 @@ class TranscriptView(ScrollView):
 
     def settle(self) -> None:
         """Measures what is in view and puts the view where it belongs."""
+        began = time.monotonic()
         self._pending = False
         dirty, self._dirty_from = self._dirty_from, None
         sheet, view = self.sheet, self.scrollable_content_region.height
@@ -166,6 +169,7 @@ class TranscriptView(ScrollView):
             self.refresh()
         else:
             self._refresh_from(dirty)
+        self.cost = time.monotonic() - began
 
     @property
     def text_width(self) -> int:

@@ -1,0 +1,339 @@
+"""The Textual app: one engine, one chat, and what lies over it. Loaded only when there is a terminal to fill.
+
+Paints first; settings, engine and everything heavy come after. Knows screens, not what is on them.
+"""
+
+from __future__ import annotations
+
+import gc
+import signal
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from textual.app import App
+from textual.binding import Binding, BindingType
+
+from hermes_engine.errors import HermesError, NotConfigured
+from hermes_tui import running
+from hermes_tui.desk import Desk, Start, git_branch
+from hermes_tui.screens.chat import STYLES, ChatScreen
+from hermes_tui.screens.host import Host
+from hermes_tui.texts import _
+from hermes_tui.widgets.blocks import NoticeBlock, OutputBlock
+from hermes_tui.widgets.glyphs import choose_glyphs, motion_allowed
+from hermes_tui.widgets.highlight import CODE
+from hermes_tui.widgets.look import Look
+from hermes_tui.widgets.themes import TERMINAL, bundled_themes
+
+if TYPE_CHECKING:
+    from hermes_engine.profiles import Resolved
+
+FRAME_SECONDS = 0.25
+MIN_PAUSE = 1 / 30
+"""Between two drains of the bridge; longer when drawing takes long."""
+
+AGAIN_SECONDS = 3.0
+GRACE_SECONDS = 1.2
+
+
+class HermesApp(App[int]):
+    """See the module's docstring."""
+
+    TITLE = "Hermes"
+    CSS_PATH = STYLES
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("f1", "keys", _("Keys"), show=False, id="app.keys"),
+        Binding("ctrl+p", "palette", _("Everything by name"), show=False, id="app.palette"),
+        Binding("ctrl+c", "interrupt", _("Stop, clear, quit"), show=False, id="app.interrupt"),
+        Binding("ctrl+q,ctrl+d", "quit_or_ask", _("Quit"), show=False, id="app.quit"),
+        Binding("ctrl+l", "redraw", _("Draw again"), show=False, id="app.redraw"),
+        Binding("ctrl+z", "suspend_process", _("To the shell"), show=False, id="app.suspend"),
+    ]
+
+    def __init__(self, desk: Desk, *, theme: str = TERMINAL, driver: Any = None) -> None:
+        self.desk = desk
+        self._themes = bundled_themes()
+        self._glyphs, self._motion = choose_glyphs(), motion_allowed()
+        name = theme if theme in self._themes else TERMINAL
+        self.look = Look.of(self._themes[name], glyphs=self._glyphs, motion=self._motion)
+        super().__init__(driver_class=driver)
+        for item in self._themes.values():
+            self.register_theme(item)
+        self.theme = name
+        self.animation_level = "none"
+        self.failure: HermesError | None = None
+        self.host = Host(self, desk)
+        self.chat = ChatScreen(desk, self.host)
+        self._frame = 0
+        self._not_before = 0.0
+        self._asked_to_leave = 0.0
+        self._leave_when_done = False
+
+    def get_default_screen(self) -> ChatScreen:
+        """The chat."""
+        return self.chat
+
+    def get_css_variables(self) -> dict[str, str]:
+        return {**super().get_css_variables(), **self.look.variables()}
+
+    def watch_theme(self, name: str) -> None:
+        """Another theme: another look."""
+        self.look = Look.of(self._themes[name], glyphs=self._glyphs, motion=self._motion)
+
+    # Starting
+
+    def on_ready(self) -> None:
+        """The first picture is out: now everything else."""
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(20_000, 20, 50)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            with suppress(NotImplementedError, RuntimeError, ValueError):
+                self._loop_of_app().add_signal_handler(number, self.leave, 128 + number)
+        self._pulse = self.set_interval(FRAME_SECONDS, self._beat, pause=True)
+        self.run_worker(self._boot(), exit_on_error=True)
+
+    def _loop_of_app(self) -> Any:
+        import asyncio
+
+        return asyncio.get_running_loop()
+
+    async def _boot(self) -> None:
+        desk = self.desk
+        try:
+            resolved = await desk.off_loop(desk.load)
+            self._apply(resolved)
+            if not self._configured(resolved):
+                await self.set_up()
+                return
+            await self._open(resolved)
+        except HermesError as error:
+            self.failure = error
+            self.exit(return_code=error.exit_code)
+
+    @staticmethod
+    def _configured(resolved: Resolved) -> bool:
+        try:
+            resolved.endpoint_for()
+        except NotConfigured:
+            return False
+        return True
+
+    async def set_up(self) -> None:
+        """The first-run card; a chat opens when it ends well."""
+        from hermes_tui.screens.overlays.first_run import FirstRun
+
+        resolved = self.desk.resolved
+        if resolved is None:
+            return
+        if await self.push_screen_wait(FirstRun(self.desk, resolved, resolved.env)) != "ready":
+            self.chat.say(NoticeBlock(_("No model is set up. Send something to choose one, or leave with Ctrl+D.")))
+            return
+        await self._open(await self.desk.off_loop(self.desk.load))
+        self.chat.say(NoticeBlock(_('Try: "what is in this folder?"   /help   /batch examples/prompts.jsonl')))
+
+    def _apply(self, resolved: Resolved) -> None:
+        """Takes over what the settings say of the interface."""
+        ui = resolved.settings.ui
+        self._motion = self._motion and ui.motion
+        self.look = Look.of(self._themes[self.theme], glyphs=self._glyphs, motion=self._motion)
+        if ui.theme in self._themes and ui.theme != self.theme:
+            self.theme = ui.theme
+        self.chat.side_mode = ui.sidebar
+        self.chat.fit()
+
+    async def _open(self, resolved: Resolved) -> None:
+        desk = self.desk
+        view = await desk.off_loop(lambda: desk.open_engine(resolved))
+        desk.show(view)
+        desk.bridge.connect(lambda: self.call_later(self._drain))
+        CODE.start(desk.pool, self.chat.transcript.recolour)
+        self.chat.opened(view)
+        for line in resolved.warnings:
+            self.chat.say(NoticeBlock(line, "warning"))
+        desk.branch = await desk.off_loop(lambda: git_branch(desk.cwd))
+        await self.chat.sending.load_history()
+        self.chat.refresh_facts()
+
+    # Events
+
+    def _drain(self) -> None:
+        """Shows what the engine said; comes again as long as it speaks, at a pace that leaves room for keys."""
+        began = time.monotonic()
+        if began < self._not_before:
+            self.set_timer(self._not_before - began, self._drain)
+            return
+        events = self.desk.bridge.take()
+        if not events:
+            return
+        for event in events:
+            self.desk.work.take(event)
+        self.chat.take(events)
+        if self.desk.alive:
+            self._pulse.resume()
+        pause = max(MIN_PAUSE, 3 * (time.monotonic() - began + self.chat.transcript.cost))
+        self._not_before = time.monotonic() + pause
+        self.set_timer(pause, self._drain)
+
+    def _beat(self) -> None:
+        """Four times a second while anything runs."""
+        self._frame += 1
+        self.chat.tick(self._frame)
+        if not self.desk.alive:
+            self._pulse.pause()
+            if self._leave_when_done:
+                self.leave()
+
+    # What the host asks for
+
+    def say(self, block: OutputBlock) -> None:
+        """Shows what a command said."""
+        self.chat.output(block)
+        self.desk.refresh()
+        self.chat.refresh_facts()
+
+    def empty_view(self) -> None:
+        """Empties the transcript; the chat itself stays."""
+        self.chat.transcript.empty()
+
+    def open_overlay(self, name: str, options: dict[str, str]) -> None:
+        """Opens an overlay."""
+        from hermes_tui.screens.overlays.opening import open_overlay
+
+        self.run_worker(open_overlay(self, name, options), exit_on_error=False)
+
+    def open_chat(self, resume: str | None) -> None:
+        """Opens a new chat, or a saved one."""
+        self.run_worker(self._open_chat(resume), exclusive=True, group="open", exit_on_error=False)
+
+    async def _open_chat(self, resume: str | None) -> None:
+        desk, engine = self.desk, self.desk.engine
+        if engine is None:
+            return
+        try:
+            view = await desk.off_loop(lambda: engine.open_session(desk.cwd, resume=resume, mode=desk.mode))
+        except HermesError as error:
+            self.say(OutputBlock("error", error.line))
+            return
+        desk.show(view)
+        self.chat.opened(view)
+
+    def set_draft(self, text: str) -> None:
+        """Puts text into the prompt."""
+        self.chat.prompt.set_draft(text)
+
+    def copy_out(self, text: str) -> None:
+        """Puts text on the terminal's clipboard."""
+        self.copy_to_clipboard(text.encode("utf-8", "replace").decode())
+
+    def report(self, error: BaseException) -> None:
+        """Shows a fault of work in the background; its traceback is in the log."""
+        self.chat.say(NoticeBlock(_("{error} — see {path}").format(error=error, path=self.log_fault(error)), "error"))
+
+    # Keys
+
+    def action_keys(self) -> None:
+        """What the keys do."""
+        self.open_overlay("keys", {})
+
+    def action_palette(self) -> None:
+        """Everything by name."""
+        self.open_overlay("palette", {})
+
+    def action_redraw(self) -> None:
+        """Draws everything again."""
+        self.refresh(repaint=True, layout=True)
+
+    def action_interrupt(self) -> None:
+        """Stops the turn, else clears the draft; again within three seconds: leaves."""
+        now = time.monotonic()
+        again = now - self._asked_to_leave < AGAIN_SECONDS
+        self._asked_to_leave = now
+        if again:
+            self.leave_or_ask()
+        elif self.chat.sending.stop():
+            self.chat.sending.remark(_("Stopping. Ctrl+C again to quit"))
+        elif self.chat.sending.set_aside():
+            self.chat.sending.remark(_("Draft cleared, ↑ brings it back. Ctrl+C again to quit"))
+        else:
+            count = len(self.desk.running())
+            what = (
+                _("Ctrl+C again to quit, stopping {count}").format(count=count) if count else _("Ctrl+C again to quit")
+            )
+            self.chat.sending.remark(what)
+
+    def action_quit_or_ask(self) -> None:
+        """Leaves, after a question while something runs."""
+        self.leave_or_ask()
+
+    def leave_or_ask(self) -> None:
+        """Leaves, after a question while something runs."""
+        at_work = self.desk.running()
+        if at_work:
+            self.run_worker(self._ask_to_leave(at_work), exclusive=True, group="leave", exit_on_error=False)
+        else:
+            self.leave()
+
+    async def _ask_to_leave(self, at_work: list[str]) -> None:
+        from hermes_tui.screens.overlays.card import QuitDialog
+
+        answer = await self.push_screen_wait(QuitDialog(at_work))
+        if answer == "stop":
+            self.leave()
+        self._leave_when_done = answer == "wait"
+
+    def leave(self, code: int = 0) -> None:
+        """Leaves now; whatever hangs, the process is gone soon."""
+        running.last_resort(code)
+        self.exit(code, return_code=code)
+
+    # Faults
+
+    def log_fault(self, error: BaseException) -> Path | str:
+        """Writes a traceback into the home's logs; returns where."""
+        from hermes_tui.screens.faults import write_fault
+
+        return write_fault(self.desk.resolved, error)
+
+    def _fatal_error(self) -> None:
+        """An error nobody expected ends the app: the terminal is given back, the traceback goes to a file."""
+        error = sys.exc_info()[1] or self._exception
+        where = self.log_fault(error) if error is not None else ""
+        self.failure = HermesError(_("an unexpected error ended the app: {error}").format(error=error), hint=str(where))
+        self._close_messages_no_wait()
+
+
+def run_app(
+    resolved: Resolved | Callable[[], Resolved],
+    *,
+    resume: str | None = None,
+    continue_last: bool = False,
+    mode: str | None = None,
+    cwd: Path | None = None,
+) -> int:
+    """Fills the terminal until the person leaves. Ends the process itself, since a thread may hang in a request.
+
+    Args:
+        resolved: the settings, or what reads them (then the first picture does not wait for it).
+        resume, continue_last, mode, cwd: see `desk.Start`.
+
+    Raises:
+        HermesError: the settings cannot be used, or an unexpected error ended the app.
+    """
+    from hermes_tui.driver import HermesDriver
+
+    sys.setswitchinterval(0.0005)
+    desk = Desk(Start(running.loader_of(resolved), cwd or Path.cwd(), resume, continue_last, mode))
+    app = HermesApp(desk, theme=running.peeked_theme(), driver=HermesDriver)
+    code = app.run()
+    if desk.engine is None and app.failure is not None:
+        raise app.failure
+    desk.close(GRACE_SECONDS)
+    if app.failure is not None:
+        sys.stderr.write(f"hermes: {app.failure.line}\n")
+    running.end_process(code if code is not None else app.return_code or 1)

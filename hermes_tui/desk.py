@@ -1,0 +1,184 @@
+"""The engine and the app's knowledge of it: what is open, what goes on, what waits. No widget, no screen.
+
+Everything here that reads the disk or waits runs in the desk's own small pool, never on the app's loop and never in
+the loop's default pool, which would keep the app from leaving.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from hermes_tui.bridge import Bridge
+from hermes_tui.presenter.work import Work
+from hermes_tui.widgets.facts import AskFact, ContextFact, PlaceFacts, WorkFacts
+
+if TYPE_CHECKING:
+    from hermes_engine.profiles import Resolved
+    from hermes_engine.session import Engine, SessionView
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """How the app was started.
+
+    Attributes:
+        load: reads the settings; may raise a HermesError. Called again after a set-up.
+        cwd: folder to work in.
+        resume: id of a saved chat, or None.
+        continue_last: go on with this folder's last chat.
+        mode: approval mode, or None for the settings'.
+        ephemeral: keep nothing on disk.
+    """
+
+    load: Callable[[], Resolved]
+    cwd: Path
+    resume: str | None = None
+    continue_last: bool = False
+    mode: str | None = None
+    ephemeral: bool = False
+
+
+class Desk:
+    """One engine and the chat on the screen. Methods marked as blocking run through `off_loop`."""
+
+    def __init__(self, start: Start) -> None:
+        self.start = start
+        self.bridge = Bridge()
+        self.work = Work()
+        self.pool = ThreadPoolExecutor(2, thread_name_prefix="hermes-app")
+        self.commands = ThreadPoolExecutor(1, thread_name_prefix="hermes-commands")
+        self.resolved: Resolved | None = None
+        self.engine: Engine | None = None
+        self.session = ""
+        self.agent = ""
+        self.title = self.model = self.profile = self.branch = ""
+        self.mode = start.mode or "ask"
+        self.cwd = start.cwd
+        self.began = 0.0
+
+    async def off_loop(self, work: Callable[[], T]) -> T:
+        """Runs blocking work in the desk's pool."""
+        return await asyncio.get_running_loop().run_in_executor(self.pool, work)
+
+    # Blocking
+
+    def load(self) -> Resolved:
+        """Reads the settings. Blocks; raises HermesError."""
+        self.resolved = self.start.load()
+        return self.resolved
+
+    def open_engine(self, resolved: Resolved) -> SessionView:
+        """Brings the engine up with the chat the app was started for. Blocks; raises HermesError."""
+        from hermes_engine.session import Engine  # 0.15 s with all it needs: after the first paint
+
+        engine = Engine(resolved, self.bridge.put, attended=True, ephemeral=self.start.ephemeral)
+        engine.start()
+        self.engine = engine
+        return engine.open_session(
+            self.cwd, resume=self.start.resume, continue_last=self.start.continue_last, mode=self.start.mode
+        )
+
+    def close(self, grace: float = 1.5) -> None:
+        """Ends everything. Blocks up to about `grace` seconds."""
+        self.bridge.disconnect()
+        if self.engine is not None:
+            self.engine.close(grace)
+
+    # On the app's loop
+
+    def show(self, view: SessionView) -> None:
+        """A chat is on the screen now."""
+        self.session, self.agent = view.id, view.agent
+        self.title, self.model, self.profile, self.mode, self.cwd = (
+            view.title, view.model, view.profile, view.mode, view.cwd,
+        )  # fmt: skip
+        context = ContextFact(view.context_tokens, view.context_window, view.estimated) if view.messages else None
+        self.work.show(view.id, view.agent, usage=view.usage, context=context)
+
+    def refresh(self) -> None:
+        """Takes over what commands may have changed."""
+        if self.engine is not None and self.session:
+            view = self.engine.view(self.session)
+            self.title, self.model, self.mode, self.cwd = view.title, view.model, view.mode, view.cwd
+
+    @property
+    def busy(self) -> bool:
+        """Whether a turn of the chat on the screen runs."""
+        return self.engine is not None and bool(self.session) and self.engine.busy(self.session)
+
+    @property
+    def queued(self) -> tuple[str, ...]:
+        """What waits to be sent."""
+        return self.engine.queued(self.session) if self.engine is not None and self.session else ()
+
+    def running(self) -> list[str]:
+        """What would be stopped by leaving, a line each."""
+        if self.engine is None:
+            return []
+        running = [row for row in self.engine.agents() if row.state == "running"]
+        return [" ".join(part for part in (row.name, row.title, row.activity) if part) for row in running]
+
+    @property
+    def alive(self) -> bool:
+        """Whether anything runs, so that time has to be shown."""
+        return self.engine is not None and any(row.state == "running" for row in self.engine.agents())
+
+    def work_facts(self, ask: AskFact | None) -> WorkFacts:
+        """What goes on, for the bars and the sidebar."""
+        rows = self.engine.agents() if self.engine is not None else ()
+        cap = self.resolved.settings.limits.max_cost_usd if self.resolved is not None else None
+        needs = len(self.engine.broker.pending()) if self.engine is not None else 0
+        return WorkFacts(
+            self.work.agents(rows), self.work.batches(), self.work.context, self.work.usage(rows, cap), ask, needs
+        )
+
+    def place_facts(self, *, doing: str, escape: str, hint: str, unseen: int) -> PlaceFacts:
+        """Where the person is."""
+        busy = self.busy
+        if busy and not self.began:
+            self.began = time.monotonic()
+        elif not busy:
+            self.began = 0.0
+        return PlaceFacts(
+            title=self.title,
+            folder=short_folder(self.cwd),
+            branch=self.branch,
+            model=self.model.rpartition("/")[2],
+            mode=self.mode,
+            profile=self.profile,
+            busy=busy,
+            state=doing,
+            seconds=time.monotonic() - self.began if busy else 0.0,
+            escape=escape,
+            hint=hint,
+            unseen=unseen,
+        )
+
+
+def short_folder(path: Path) -> str:
+    """The folder with `~` for the person's home."""
+    try:
+        inside = path.relative_to(Path.home())
+    except (ValueError, RuntimeError):
+        return str(path)
+    return "~" if str(inside) == "." else f"~/{inside}"
+
+
+def git_branch(folder: Path) -> str:
+    """The branch checked out in a folder, "" where there is none. Blocks for the disk, runs no git."""
+    for place in (folder, *folder.parents):
+        head = place / ".git" / "HEAD"
+        try:
+            text = head.read_text("utf-8", errors="replace").strip()
+        except OSError:
+            continue
+        return text.removeprefix("ref: refs/heads/") if text.startswith("ref:") else text[:8]
+    return ""

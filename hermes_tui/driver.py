@@ -1,0 +1,100 @@
+"""The terminal driver: hands pasted text on whole and untouched, and never waits for a terminal that has gone.
+
+The toolkit's own reader takes an escape character inside a paste for the start of a key, and would send what follows
+as keys; here the text between the paste marks is cut out before it is looked at.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+from codecs import getincrementaldecoder
+from collections.abc import Iterator
+
+from textual import events
+from textual._xterm_parser import BRACKETED_PASTE_END, BRACKETED_PASTE_START, XTermParser
+from textual.drivers.linux_driver import LinuxDriver
+from textual.message import Message
+
+READ_SIZE = 64 * 1024
+
+
+class PasteSplitter:
+    """Separates pasted text from keys in what a terminal sends, however it is cut."""
+
+    def __init__(self) -> None:
+        self._pasting = False
+        self._held = ""
+        self._pasted: list[str] = []
+
+    def feed(self, data: str) -> Iterator[tuple[bool, str]]:
+        """(whether it was pasted, text) in order; a paste comes when it is whole."""
+        data, self._held = self._held + data, ""
+        while data:
+            mark = BRACKETED_PASTE_END if self._pasting else BRACKETED_PASTE_START
+            at = data.find(mark)
+            if at < 0:
+                kept = _overlap(data, mark)
+                self._held, data = data[len(data) - kept :], data[: len(data) - kept]
+                if self._pasting:
+                    self._pasted.append(data)
+                elif data:
+                    yield False, data
+                return
+            if self._pasting:
+                self._pasted.append(data[:at])
+                yield True, "".join(self._pasted)
+                self._pasted = []
+            elif at:
+                yield False, data[:at]
+            self._pasting = not self._pasting
+            data = data[at + len(mark) :]
+
+    def release(self) -> str:
+        """What was held back because it could have been the start of a mark, when nothing more came."""
+        if self._pasting:
+            return ""
+        held, self._held = self._held, ""
+        return held
+
+
+def _overlap(data: str, mark: str) -> int:
+    """How many characters at the end of `data` may be the start of `mark`."""
+    for length in range(min(len(mark) - 1, len(data)), 0, -1):
+        if mark.startswith(data[-length:]):
+            return length
+    return 0
+
+
+class HermesDriver(LinuxDriver):
+    """See the module's docstring."""
+
+    def write(self, data: str) -> None:
+        """Writes to the terminal; nothing when that is gone, since the queue to a dead writer would fill and block."""
+        writer = self._writer_thread
+        if writer is not None and writer.is_alive():
+            writer.write(data)
+
+    def run_input_thread(self) -> None:
+        """Reads the terminal until the driver stops."""
+        parser = XTermParser(self._debug)
+        splitter = PasteSplitter()
+        decode = getincrementaldecoder("utf-8")(errors="replace").decode
+        with selectors.SelectSelector() as selector:
+            selector.register(self.fileno, selectors.EVENT_READ)
+            while not self.exit_event.is_set():
+                if selector.select(0.1 if not splitter._held else 0.02):
+                    data = os.read(self.fileno, READ_SIZE)
+                    if not data:
+                        break
+                    for pasted, text in splitter.feed(decode(data)):
+                        self._pass(parser, pasted, text)
+                elif held := splitter.release():
+                    self._pass(parser, False, held)
+                for message in parser.tick():
+                    self.process_message(message)
+
+    def _pass(self, parser: XTermParser, pasted: bool, text: str) -> None:
+        messages: Iterator[Message] = iter([events.Paste(text)] if pasted else parser.feed(text))
+        for message in messages:
+            self.process_message(message)

@@ -1,0 +1,273 @@
+"""Maps the events of one chat to blocks of its transcript, in one `match`. Knows no engine and no screen.
+
+Only the chat's own turns write into the transcript; what other agents ask is shown there too, since a person must
+be able to answer wherever they look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from hermes_engine.events import (
+    ApprovalAsked,
+    ContextCompacted,
+    Event,
+    Notice,
+    QuestionAsked,
+    ReplyFinished,
+    RequestSettled,
+    StepRetried,
+    StepStarted,
+    TextDelta,
+    ThoughtDelta,
+    ToolFinished,
+    ToolProgress,
+    ToolStarted,
+    TurnFinished,
+    TurnStarted,
+)
+from hermes_tui.presenter.requests import request_block, settled_words
+from hermes_tui.texts import _
+from hermes_tui.widgets.blocks import AnswerBlock, Block, NoticeBlock, RequestBlock, ThoughtBlock, ToolBlock, UserBlock
+from hermes_tui.widgets.times import count_short, seconds_short
+
+
+class BlockList(Protocol):
+    """The transcript as the presenter sees it."""
+
+    @property
+    def blocks(self) -> list[Block]:
+        """The blocks, oldest first."""
+        ...
+
+    def add(self, block: Block) -> None:
+        """Adds a block at the end."""
+
+    def take_out(self, block: Block) -> None:
+        """Takes a block out."""
+
+
+class ChatPresenter:
+    """One chat on one transcript. `session` and `agent` are whose turns are shown; `name_of` names other agents."""
+
+    def __init__(self, view: BlockList, name_of: Callable[[str], str]) -> None:
+        self._view, self._name_of = view, name_of
+        self.requests: dict[str, RequestBlock] = {}
+        self.show("", "")
+
+    def show(self, session: str, agent: str) -> None:
+        """Another chat is on the screen now; its transcript is empty or filled from its history."""
+        self.session, self.agent = session, agent
+        self._run = ""
+        self._answer: AnswerBlock | None = None
+        self._thought: ThoughtBlock | None = None
+        self._thought_began = 0.0
+        self._retry: NoticeBlock | None = None
+        self._tools: dict[str, ToolBlock] = {}
+        self._steered: list[UserBlock] = []
+        self.doing = ""
+        self.requests.clear()
+
+    def steered(self, text: str) -> None:
+        """The person sent a message into the running turn."""
+        block = UserBlock(text, _("goes in at the next step"))
+        self._steered.append(block)
+        self._view.add(block)
+
+    def waiting(self) -> list[RequestBlock]:
+        """Requests without an answer, oldest first."""
+        return [block for block in self.requests.values() if block.waiting]
+
+    def take(self, event: Event) -> None:
+        """Shows one event."""
+        match event:
+            case ApprovalAsked() | QuestionAsked():
+                self.ask(event)
+            case RequestSettled(request=request):
+                self._settle(event, request)
+            case Notice(session=session) if session in ("", self.session):
+                self._view.add(NoticeBlock(event.text, event.level))
+            case _ if event.session == self.session and event.agent == self.agent:
+                self._own(event)
+            case _:
+                pass
+
+    def _own(self, event: Event) -> None:
+        match event:
+            case TurnStarted():
+                self._begin(event)
+            case StepStarted():
+                self._step()
+            case StepRetried():
+                self._retried(event)
+            case ThoughtDelta(text=text):
+                self._think(text, event.time)
+            case TextDelta(text=text):
+                self._write(text)
+            case ReplyFinished():
+                self._replied(event)
+            case ToolStarted() | ToolProgress() | ToolFinished():
+                self._tool(event)
+            case ContextCompacted(before_tokens=before, after_tokens=after, dropped=dropped):
+                words = _("Context shortened from {before} to {after} tokens; {dropped} messages became a summary")
+                told = words.format(before=count_short(before), after=count_short(after), dropped=dropped)
+                self._view.add(NoticeBlock(told))
+            case TurnFinished():
+                self._end(event)
+            case _:
+                pass
+
+    # A turn
+
+    def _begin(self, event: TurnStarted) -> None:
+        self._run = event.run
+        self.doing = _("waiting for the model")
+        for block in self._steered:
+            if block.text == event.prompt:
+                # what could not be delivered in the turn it was meant for has become this one
+                block.settle()
+                self._steered.remove(block)
+                return
+        if event.prompt:
+            self._view.add(UserBlock(event.prompt))
+
+    def _step(self) -> None:
+        self._answer = self._thought = None
+        self._drop_retry()
+        self.doing = _("waiting for the model")
+        for block in self._steered:
+            block.settle()
+        self._steered.clear()
+
+    def _retried(self, event: StepRetried) -> None:
+        for block in (self._answer, self._thought):
+            if block is not None:
+                self._view.take_out(block)
+        self._answer = self._thought = None
+        words = _("{reason} Trying again in {delay} (try {attempt})").format(
+            reason=event.reason.rstrip(".") + ".", delay=seconds_short(event.delay), attempt=event.attempt + 1
+        )
+        self.doing = _("waiting to try again")
+        if self._retry is None:
+            self._retry = NoticeBlock(words, "warning")
+            self._view.add(self._retry)
+        else:
+            self._retry.update(words)
+
+    def _drop_retry(self) -> None:
+        if self._retry is not None:
+            self._view.take_out(self._retry)
+            self._retry = None
+
+    def _think(self, text: str, time: float) -> None:
+        self._drop_retry()
+        if self._thought is None:
+            self._thought = ThoughtBlock(live=True)
+            self._thought_began = time
+            self._view.add(self._thought)
+        self._thought.feed(text, max(0.0, time - self._thought_began))
+        self.doing = _("thinking")
+
+    def _write(self, text: str) -> None:
+        self._drop_retry()
+        if self._thought is not None:
+            self._thought.finish()
+        if self._answer is None:
+            if not text.strip():
+                return
+            self._answer = AnswerBlock(live=True)
+            self._view.add(self._answer)
+        self._answer.feed(text)
+        self.doing = _("writing")
+
+    def _replied(self, event: ReplyFinished) -> None:
+        if self._thought is not None:
+            self._thought.finish(event.reasoning or None)
+        elif event.reasoning:
+            self._view.add(ThoughtBlock(event.reasoning))
+        note = _("cut off here") if event.partial else ""
+        if self._answer is not None:
+            self._answer.finish(event.text, note)
+        elif event.text.strip():
+            answer = AnswerBlock(event.text)
+            answer.note = note
+            self._view.add(answer)
+        self._answer = self._thought = None
+
+    def _end(self, event: TurnFinished) -> None:
+        self._drop_retry()
+        if self._thought is not None:
+            self._thought.finish()
+        if self._answer is not None:
+            self._answer.finish()
+        for block in self._tools.values():
+            for call in block.calls:
+                if not call.status:
+                    call.status = "cancelled"
+                    block.touch()
+        self._tools.clear()
+        self._answer = self._thought = None
+        self.doing = ""
+        if event.status == "cancelled":
+            self._view.add(NoticeBlock(_("Stopped. What was said so far stays."), "stopped"))
+        elif event.status != "ok":
+            self._view.add(NoticeBlock(event.error or event.status, "error"))
+
+    # Tools
+
+    def _tool(self, event: ToolStarted | ToolProgress | ToolFinished) -> None:
+        match event:
+            case ToolStarted():
+                self._tool_began(event)
+            case ToolProgress(call_id=call_id, text=text):
+                if call_id in self._tools:
+                    self._tools[call_id].progress(call_id, text)
+            case ToolFinished():
+                self._tool_ended(event)
+
+    def _tool_began(self, event: ToolStarted) -> None:
+        display = event.display
+        self.doing = f"{display.verb} {display.title}".strip()
+        last = self._view.blocks[-1] if self._view.blocks else None
+        if isinstance(last, ToolBlock) and last.may_join(display.verb):
+            last.join(event.call_id, display.title)
+            self._tools[event.call_id] = last
+            return
+        block = ToolBlock(event.call_id, display.verb, display.title)
+        self._tools[event.call_id] = block
+        self._view.add(block)
+
+    def _tool_ended(self, event: ToolFinished) -> None:
+        block = self._tools.pop(event.call_id, None)
+        display = event.display
+        if block is None:
+            block = ToolBlock(event.call_id, display.verb, display.title)
+            self._view.add(block)
+        block.finish(
+            event.call_id,
+            verb=display.verb,
+            title=display.title,
+            summary=display.summary,
+            kind=display.kind,
+            body=display.body,
+            status=event.status,
+            seconds=event.seconds,
+        )
+
+    # Requests
+
+    def ask(self, event: ApprovalAsked | QuestionAsked) -> None:
+        """Shows what waits for an answer, once."""
+        if event.request in self.requests:
+            return
+        own = event.agent == self.agent
+        block = request_block(event, "Hermes" if own else self._name_of(event.agent))
+        self.requests[event.request] = block
+        self._view.add(block)
+
+    def _settle(self, event: RequestSettled, request: str) -> None:
+        block = self.requests.pop(request, None)
+        if block is not None:
+            words, well = settled_words(event.choice, event.note)
+            block.settle(words, well=well)

@@ -1,0 +1,170 @@
+"""Answers requests: which one is next, what a key means for it, when a yes may count. Knows the transcript and the
+prompt of one chat.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from hermes_tui.texts import _
+from hermes_tui.widgets.blocks import Option, RequestBlock
+from hermes_tui.widgets.facts import AskFact
+
+if TYPE_CHECKING:
+    from hermes_tui.desk import Desk
+    from hermes_tui.presenter import ChatPresenter
+    from hermes_tui.widgets.prompt import Prompt
+    from hermes_tui.widgets.transcript import Transcript
+
+
+class Asking:
+    """The requests of one chat."""
+
+    def __init__(self, desk: Desk, presenter: ChatPresenter, transcript: Transcript, prompt: Prompt) -> None:
+        self._desk, self._presenter, self._transcript, self._prompt = desk, presenter, transcript, prompt
+        self._replying: tuple[RequestBlock, Option | None] | None = None
+        self.hint = ""
+
+    @property
+    def current(self) -> RequestBlock | None:
+        """The request that is next, the oldest one."""
+        waiting = self._presenter.waiting()
+        return waiting[0] if waiting else None
+
+    @property
+    def focused(self) -> RequestBlock | None:
+        """The request the keys act on, while the transcript has the focus."""
+        block = self._transcript.cursor_block
+        return block if self._transcript.has_focus and isinstance(block, RequestBlock) and block.waiting else None
+
+    def fact(self) -> AskFact | None:
+        """The request for the line above the prompt."""
+        waiting = self._presenter.waiting()
+        if not waiting:
+            return None
+        block = waiting[0]
+        title = block.title if not block.detail or "\n" in block.detail.strip() else f"{block.title}: {block.detail}"
+        if title.count(block.detail) > 1:
+            title = block.title
+        return AskFact(block.asker, title, len(waiting) - 1, self._digits(block), question=not block.reason)
+
+    def _digits(self, block: RequestBlock) -> str:
+        if not block.options or block.options[0].choice == "answer" or not self._prompt.empty:
+            return ""
+        if block.shown_at is None:
+            return _("PgDn to its end")
+        words = {"once": _("yes"), "session": _("this session"), "no": _("no"), "always": _("always")}
+        return " · ".join(f"{option.digit} {words[option.choice]}" for option in block.options)
+
+    # Keys
+
+    def intercept(self, character: str) -> bool:
+        """A key typed into the empty prompt: a digit that answers the request in view."""
+        block = self.current
+        if block is None or self._prompt.lent or not character.isdecimal():
+            return False
+        option = block.option_for(character)
+        if option is None or not block.takes_keys(time.monotonic()):
+            if option is None or block.shown_at is not None:
+                return False
+            self._transcript.reveal(block)
+            self.hint = _("Read it to its end first: PgDn")
+            return True
+        self.choose(block, option)
+        return True
+
+    def key(self, key: str, character: str | None) -> bool:
+        """A key while the request itself has the focus."""
+        block = self.focused
+        if block is None:
+            return False
+        if key in ("left", "up", "right", "down"):
+            block.move(-1 if key in ("left", "up") else 1)
+            return True
+        if key == "enter":
+            if block.selected_option is not None:
+                self.choose(block, block.selected_option)
+            elif not block.options:
+                self.reply(block, None)
+            return True
+        option = block.option_for(character or "")
+        if option is not None:
+            self.choose(block, option)
+        return option is not None
+
+    def look(self) -> bool:
+        """Goes to the next request; whether there is one."""
+        waiting = self._presenter.waiting()
+        if not waiting:
+            return False
+        current = self.focused
+        place = waiting.index(current) + 1 if current in waiting else 0
+        block = waiting[place % len(waiting)]
+        self._transcript.select(block)
+        if block.options:
+            self._transcript.focus()
+        else:
+            self.reply(block, None)
+        return True
+
+    # Answers
+
+    def choose(self, block: RequestBlock, option: Option) -> None:
+        """Takes a choice, unless it is a yes to something whose end was not on the screen long enough."""
+        if option.choice in ("once", "session", "always") and not block.takes_keys(time.monotonic()):
+            self._transcript.reveal(block)
+            if block.shown_at is None:
+                self.hint = _("Read it to its end first: PgDn")
+            return
+        if option.asks_text:
+            self.reply(block, option)
+            return
+        self._send(block, option.choice, option.note)
+
+    def reply(self, block: RequestBlock, option: Option | None) -> None:
+        """Lends the prompt to the words of an answer."""
+        self._replying = (block, option)
+        self._prompt.lend(_("why not") if option is not None and option.choice == "no" else _("answer"))
+        self._prompt.focus_input()
+
+    def offer(self, block: RequestBlock) -> None:
+        """A question without choices came: with nothing written, the prompt is for the answer."""
+        if not block.options and self._prompt.empty and not self._prompt.lent:
+            self._transcript.select(block, show=False)
+            self.reply(block, None)
+
+    def answer(self, text: str) -> None:
+        """The words for the request the prompt was lent to."""
+        replying, self._replying = self._replying, None
+        self._prompt.give_back()
+        if replying is None or not replying[0].waiting:
+            self.hint = _("That question no longer waits")
+            return
+        block, option = replying
+        if option is not None and option.choice == "no":
+            self._send(block, "no", text.strip())
+        elif text.strip():
+            self._send(block, "answer", text.strip())
+        else:
+            self.reply(block, option)
+
+    def settled(self) -> None:
+        """Requests may have gone: a prompt that was lent to one of them is given back, the keys too."""
+        if self._replying is not None and not self._replying[0].waiting:
+            self._replying = None
+            self._prompt.give_back()
+        block = self._transcript.cursor_block
+        if isinstance(block, RequestBlock) and not block.waiting:
+            self._transcript.select(None)
+            if self._transcript.has_focus:
+                self._prompt.focus_input()
+
+    def _send(self, block: RequestBlock, choice: str, note: str) -> None:
+        from hermes_engine.requests import Answer
+
+        engine = self._desk.engine
+        if engine is not None and not engine.answer(block.request, Answer(choice, note)):  # type: ignore[arg-type]
+            self.hint = _("That question no longer waits")
+        self._transcript.select(None)
+        self._prompt.focus_input()

@@ -1,0 +1,347 @@
+"""The chat screen: lays out transcript, prompt and bars, and says what keys mean here. The engine is the desk's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.screen import Screen
+
+from hermes_tui.presenter.chat import ChatPresenter
+from hermes_tui.presenter.history import blocks_of
+from hermes_tui.screens.chat.asking import Asking
+from hermes_tui.screens.chat.completing import Completing
+from hermes_tui.screens.chat.sending import Sending
+from hermes_tui.texts import _
+from hermes_tui.widgets import chrome
+from hermes_tui.widgets.bar import Bar
+from hermes_tui.widgets.blocks import Block, OutputBlock, RequestBlock
+from hermes_tui.widgets.look import look_of
+from hermes_tui.widgets.menu import Menu
+from hermes_tui.widgets.prompt import History, Prompt
+from hermes_tui.widgets.queue_list import QueueList
+from hermes_tui.widgets.sidebar import Sidebar
+from hermes_tui.widgets.transcript import Transcript
+
+if TYPE_CHECKING:
+    from hermes_engine.events import Event
+    from hermes_engine.session import SessionView
+    from hermes_tui.commands import CommandHost
+    from hermes_tui.desk import Desk
+
+SHORT, TINY = 18, 9
+"""Rows below which lines round the prompt go, and below which all but transcript, prompt and status go."""
+
+
+STYLES = Path(__file__).with_name("chat.tcss")
+"""The screen's style sheet. The app loads it: the toolkit passes over that of an app's first screen."""
+
+
+class ChatScreen(Screen[None]):
+    """One chat."""
+
+    AUTO_FOCUS = "Area"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "escape", _("Stop the turn, or close"), show=False, id="chat.escape"),
+        Binding("ctrl+s", "steer", _("Send now, into the running turn"), show=False, id="chat.steer"),
+        Binding("ctrl+n", "next_request", _("Next that needs you"), show=False, id="chat.next_request", priority=True),
+        Binding("ctrl+o", "details", _("Open or close details"), show=False, id="chat.details"),
+        Binding("ctrl+t", "work", _("Work sidebar"), show=False, id="chat.work"),
+        Binding("shift+tab", "mode", _("Next mode"), show=False, id="chat.mode", priority=True),
+        Binding("ctrl+g", "editor", _("Write in $EDITOR"), show=False, id="chat.editor"),
+        Binding("ctrl+r", "history", _("Search what was sent"), show=False, id="chat.history"),
+        Binding("pageup", "page(-1)", _("Page up"), show=False, id="chat.page_up", priority=True),
+        Binding("pagedown", "page(1)", _("Page down"), show=False, id="chat.page_down", priority=True),
+        Binding("ctrl+end", "newest", _("Newest"), show=False, id="chat.newest"),
+        Binding("tab", "switch_focus", _("Transcript and back"), show=False, id="chat.focus"),
+    ]
+
+    def __init__(self, desk: Desk, host: CommandHost) -> None:
+        super().__init__()
+        self.desk, self.host = desk, host
+        self.transcript = Transcript(id="transcript")
+        self.menu = Menu(id="menu")
+        self.history = History()
+        self.prompt = Prompt(self.menu, self.history, id="prompt")
+        self.sidebar = Sidebar(id="side")
+        self.bars = {name: Bar(id=name) for name in ("header", "working", "ask", "status")}
+        self.queue = QueueList(id="queue")
+        self.presenter = ChatPresenter(self.transcript, desk.work.name_of)
+        self.asking = Asking(desk, self.presenter, self.transcript, self.prompt)
+        self.completing = Completing(self.prompt, desk, host)
+        self.sending = Sending(self)
+        self.side_mode = "auto"
+        self.frame = 0
+        self._drawer = False
+
+    def compose(self) -> ComposeResult:
+        yield self.bars["header"]
+        with Horizontal(id="middle"):
+            yield self.transcript
+            yield self.sidebar
+        yield self.bars["working"]
+        yield self.queue
+        yield self.bars["ask"]
+        yield self.menu
+        yield self.prompt
+        yield self.bars["status"]
+
+    def on_mount(self) -> None:
+        """The first picture."""
+        self.prompt.intercept = self._intercept
+        self.prompt.queue_waits = lambda: bool(self.queue.items)
+        self.prompt.hint(_("Ask something, or / for commands"))
+        self.refresh_facts()
+
+    # From the app
+
+    def opened(self, view: SessionView) -> None:
+        """A chat is open now: its blocks, and what waits for an answer."""
+        self.transcript.empty()
+        self.presenter.show(view.id, view.agent)
+        self.transcript.extend(blocks_of(view.messages))
+        engine = self.desk.engine
+        for request in engine.broker.pending() if engine is not None else ():
+            self.presenter.ask(request)
+        self.sending.opened()
+        self.refresh_facts()
+
+    def take(self, events: Sequence[Event]) -> None:
+        """Shows events."""
+        known = set(self.presenter.requests)
+        for event in events:
+            self.presenter.take(event)
+        self.asking.settled()
+        for key, block in list(self.presenter.requests.items()):
+            if key not in known:
+                self.app.bell()
+                self.asking.offer(block)
+        self.refresh_facts()
+
+    def say(self, block: Block) -> None:
+        """Shows a block that is nobody's turn."""
+        self.transcript.add(block)
+
+    def tick(self, frame: int) -> None:
+        """A quarter of a second went by."""
+        self.frame = frame
+        self.transcript.tick(frame)
+        self.refresh_facts()
+
+    def refresh_facts(self) -> None:
+        """Draws the bars and the sidebar; what has not changed is left alone."""
+        look, width, desk = look_of(self), self.app.size.width, self.desk
+        work = desk.work_facts(self.asking.fact())
+        place = desk.place_facts(
+            doing=self.presenter.doing or _("working"),
+            escape=self._escape_words(),
+            hint=self.asking.hint or self.sending.hint,
+            unseen=self.transcript.unseen,
+        )
+        glyphs = look.glyphs
+        self.bars["header"].show(*chrome.header(place, work, width, glyphs))
+        self.bars["status"].show(*chrome.status(place, work, width, glyphs))
+        self.bars["ask"].show(*chrome.ask_line(work, width, glyphs))
+        self.bars["ask"].display = work.ask is not None
+        spinner = glyphs.spinner[self.frame % len(glyphs.spinner)] if look.motion else glyphs.running
+        self.bars["working"].show(*chrome.working(place, spinner))
+        self.bars["working"].display = place.busy
+        if self.queue.items != desk.queued:
+            self.queue.show(desk.queued, busy=place.busy)
+        if self.sidebar.display:
+            self.sidebar.show(work)
+
+    def _escape_words(self) -> str:
+        if self.menu.is_open:
+            return _("closes the list")
+        if self.prompt.lent:
+            return _("goes back to your draft")
+        if self.sidebar.has_focus or self.transcript.has_focus:
+            return _("goes back to the prompt")
+        return _("stops") if self.desk.busy else ""
+
+    # Layout
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Another size: which parts there is room for."""
+        self.fit()
+
+    def fit(self) -> None:
+        """Puts the parts where the size and the settings want them."""
+        width, height = self.app.size
+        wide = width >= chrome.WIDE
+        side = wide if self.side_mode == "auto" else self.side_mode == "on" and width >= chrome.NARROW
+        self.set_class(side, "-side")
+        self.set_class(width >= chrome.VERY_WIDE, "-very-wide")
+        self.set_class(width < chrome.NARROW, "-narrow")
+        self.set_class(height < SHORT, "-short")
+        self.set_class(height < TINY, "-tiny")
+        self.set_class(self._drawer and not side, "-drawer")
+        self.call_after_refresh(self.refresh_facts)
+
+    def action_work(self) -> None:
+        """Shows the sidebar and gives it the keys; again: back to the prompt."""
+        if self.sidebar.has_focus or (self._drawer and self.has_class("-drawer")):
+            self._drawer = False
+            self.fit()
+            self.prompt.focus_input()
+            return
+        self._drawer = True
+        self.fit()
+        self.call_after_refresh(self.sidebar.focus)
+
+    # Keys
+
+    def _intercept(self, character: str) -> bool:
+        if character == "?" and not self.prompt.lent:
+            self.app.run_worker(self.app.run_action("keys"))
+            return True
+        taken = self.asking.intercept(character)
+        if taken:
+            self.refresh_facts()
+        return taken
+
+    def on_key(self, event: events.Key) -> None:
+        """Keys for a request that has the focus, before the transcript takes them."""
+        if self.asking.key(event.key, event.character):
+            event.stop()
+            event.prevent_default()
+            self.refresh_facts()
+
+    def action_escape(self) -> None:
+        """Closes what is open here, else gives the keys back to the prompt, else stops the turn."""
+        if self._drawer:
+            self._drawer = False
+            self.fit()
+            self.prompt.focus_input()
+        elif not self.prompt.area.has_focus:
+            self.transcript.select(None)
+            self.prompt.focus_input()
+        else:
+            self.sending.stop()
+        self.refresh_facts()
+
+    def action_steer(self) -> None:
+        """Sends the draft into the running turn."""
+        self.sending.steer()
+
+    def action_next_request(self) -> None:
+        """Goes to the next request."""
+        if not self.asking.look():
+            self.sending.remark(_("Nothing waits for you"))
+        self.refresh_facts()
+
+    def action_details(self) -> None:
+        """Opens the paste in the prompt, or the newest card."""
+        if not self.prompt.show_paste():
+            self.transcript.toggle_last()
+
+    def action_page(self, step: int) -> None:
+        """Scrolls the transcript, whatever has the focus."""
+        self.transcript.action_page(step)
+
+    def action_newest(self) -> None:
+        """The newest line."""
+        self.transcript.action_newest()
+
+    def action_switch_focus(self) -> None:
+        """The keys go to the transcript, or back."""
+        if self.prompt.area.has_focus:
+            self.transcript.focus()
+            if self.transcript.cursor_block is None and self.transcript.blocks:
+                self.transcript.select(self.transcript.blocks[-1], show=False)
+        else:
+            self.transcript.select(None)
+            self.prompt.focus_input()
+        self.refresh_facts()
+
+    def action_mode(self) -> None:
+        """The next approval mode."""
+        self.sending.next_mode()
+
+    async def action_editor(self) -> None:
+        """Opens the draft in the person's editor."""
+        await self.sending.edit_outside()
+
+    def action_history(self) -> None:
+        """Searches what was sent."""
+        self.app.run_worker(self.sending.search_history())
+
+    # Messages of widgets
+
+    async def on_prompt_sent(self, message: Prompt.Sent) -> None:
+        """Enter."""
+        if message.purpose:
+            self.asking.answer(message.text)
+        else:
+            await self.sending.enter(message.text)
+        self.refresh_facts()
+
+    def on_prompt_edited(self) -> None:
+        """The draft changed: proposals, and remarks are over."""
+        self.asking.hint = self.sending.hint = ""
+        self.completing.edited()
+        self.refresh_facts()
+
+    def on_prompt_take_back(self) -> None:
+        """The last queued message goes back into the prompt."""
+        self.sending.take_back()
+        self.refresh_facts()
+
+    def on_prompt_escaped(self) -> None:
+        """Esc in the prompt."""
+        self.action_escape()
+
+    def on_menu_picked(self, message: Menu.Picked) -> None:
+        """A proposal was clicked."""
+        self.prompt.accept(message.proposal)
+        self.prompt.focus_input()
+
+    def on_transcript_chosen(self, message: Transcript.Chosen) -> None:
+        """A choice of a request was clicked."""
+        self.asking.choose(message.block, message.option)
+        self.refresh_facts()
+
+    def on_transcript_view_unseen(self) -> None:
+        """New blocks stand below the view."""
+        self.refresh_facts()
+
+    def on_transcript_typed(self, message: Transcript.Typed) -> None:
+        """Typing goes to the prompt."""
+        self.transcript.select(None)
+        self.prompt.focus_input()
+        self.prompt.insert(message.character)
+
+    def on_transcript_copied(self, message: Transcript.Copied) -> None:
+        """A block's text is wanted."""
+        self.sending.remark(self.host.copy(message.text))
+
+    def on_text_selected(self) -> None:
+        """The mouse marked text: it is copied at once, and Ctrl+C keeps its own meaning."""
+        text = self.get_selected_text()
+        if text and text.strip():
+            self.sending.remark(self.host.copy(text))
+
+    async def on_bar_clicked(self, message: Bar.Clicked) -> None:
+        """A part of a bar was clicked."""
+        if message.action in ("keys", "palette"):
+            await self.app.run_action(message.action)
+        elif message.action in ("model", "mode", "sessions"):
+            self.host.open_screen(message.action)
+        else:
+            await self.run_action(message.action)
+
+    def output(self, block: OutputBlock) -> None:
+        """Shows what a command said."""
+        self.transcript.add(block)
+        self.transcript.action_newest()
+
+    @property
+    def request_in_view(self) -> RequestBlock | None:
+        """The request that would be answered by a digit."""
+        return self.asking.current

@@ -1,0 +1,220 @@
+"""What leaves the prompt: commands, messages, the queue, steering, stopping. Knows the parts of one chat screen."""
+
+from __future__ import annotations
+
+import shlex
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_tui.texts import _
+from hermes_tui.widgets.blocks import NoticeBlock, UserBlock
+from hermes_tui.widgets.prompt import history as history_file
+
+if TYPE_CHECKING:
+    from hermes_tui.screens.chat.screen import ChatScreen
+
+REMARK_SECONDS = 3.0
+MODES = ("ask", "edits", "plan", "auto")
+"""What Shift+Tab goes through; `yolo` has to be typed."""
+
+
+class Sending:
+    """The way from the prompt to the engine."""
+
+    def __init__(self, screen: ChatScreen) -> None:
+        self._screen, self._desk = screen, screen.desk
+        self._early: list[tuple[str, UserBlock]] = []
+        self.hint = ""
+
+    # Enter
+
+    async def enter(self, text: str) -> None:
+        """Enter in the prompt."""
+        screen = self._screen
+        typed = screen.prompt.draft
+        if screen.menu.is_open and screen.menu.chosen is not None and not self._whole(typed):
+            chosen = screen.menu.chosen
+            screen.prompt.accept(chosen)
+            if not (chosen.text.startswith("/") and chosen.start == 0 and screen.completing.runs_as_is(chosen.text)):
+                screen.prompt.insert(" ")
+                return
+            text = screen.prompt.text
+        if not text.strip():
+            self._send_queued()
+            return
+        self._remember(text)
+        screen.prompt.clear()
+        if text.startswith("/") and self._desk.engine is not None:
+            await self._command(text)
+        else:
+            self.send(text)
+
+    def _whole(self, typed: str) -> bool:
+        """Whether Enter means the draft as it stands, proposals or not."""
+        return typed.startswith("/") and self._screen.completing.exact(typed)
+
+    async def _command(self, text: str) -> None:
+        from hermes_tui.commands import dispatch
+
+        outcome = dispatch(text, self._screen.host)
+        if outcome == "text":
+            self.send(text)
+        elif outcome == "refused" and self._screen.prompt.empty:
+            self._screen.prompt.set_draft(text)
+        self._desk.refresh()
+
+    def send(self, text: str) -> None:
+        """Sends a message, or queues it while a turn runs or the engine is not up yet."""
+        screen, engine = self._screen, self._desk.engine
+        if engine is None or not self._desk.session:
+            block = UserBlock(text, _("goes out when the model is ready"))
+            self._early.append((text, block))
+            screen.transcript.add(block)
+            return
+        engine.send(self._desk.session, text)
+        screen.transcript.action_newest()
+        screen.refresh_facts()
+
+    def opened(self) -> None:
+        """A chat is open: what was typed before goes out."""
+        early, self._early = self._early, []
+        for text, block in early:
+            self._screen.transcript.take_out(block)
+            self.send(text)
+
+    def _send_queued(self) -> None:
+        if self._screen.queue.items and self._desk.engine is not None:
+            busy = self._desk.busy
+            first = self._screen.queue.items[0]
+            if self._desk.engine.send_next(self._desk.session) and busy:
+                self._screen.presenter.steered(first)
+
+    def take_back(self) -> None:
+        """The last queued message back into the prompt."""
+        engine, items = self._desk.engine, self._desk.queued
+        if engine is not None and items and self._screen.prompt.empty:
+            engine.set_queue(self._desk.session, items[:-1])
+            self._screen.prompt.set_draft(items[-1])
+
+    def steer(self) -> None:
+        """The draft into the running turn, before its next step; a command or an idle chat: as Enter."""
+        screen, engine = self._screen, self._desk.engine
+        text = screen.prompt.text
+        if screen.prompt.lent or engine is None:
+            return
+        if not text.strip():
+            self._send_queued()
+        elif not self._desk.busy:
+            self._remember(text)
+            screen.prompt.clear()
+            self.send(text)
+        else:
+            self._remember(text)
+            screen.prompt.clear()
+            screen.presenter.steered(text)
+            screen.transcript.action_newest()
+            engine.steer(self._desk.session, text)
+        screen.refresh_facts()
+
+    # Stopping
+
+    def stop(self) -> bool:
+        """Stops the running turn; whether one ran."""
+        engine = self._desk.engine
+        if engine is None or not self._desk.session or not engine.interrupt(self._desk.session):
+            return False
+        self._screen.presenter.doing = _("stopping")
+        return True
+
+    def set_aside(self) -> bool:
+        """Clears the draft; the arrow up brings it back. False when there was none."""
+        screen = self._screen
+        if screen.prompt.lent:
+            screen.prompt.give_back()
+            return True
+        text = screen.prompt.text
+        if not text:
+            return False
+        self.remember(text)
+        screen.prompt.clear()
+        return True
+
+    # Small things
+
+    def remark(self, words: str) -> None:
+        """A passing word in the status line."""
+        self.hint = words
+        self._screen.set_timer(REMARK_SECONDS, lambda: self._forget(words))
+        self._screen.refresh_facts()
+
+    def _forget(self, words: str) -> None:
+        if self.hint == words:
+            self.hint = ""
+            self._screen.refresh_facts()
+
+    def next_mode(self) -> None:
+        """The next approval mode."""
+        engine = self._desk.engine
+        if engine is None or not self._desk.session:
+            return
+        place = MODES.index(self._desk.mode) + 1 if self._desk.mode in MODES else 0
+        self._desk.mode = MODES[place % len(MODES)]
+        engine.set_mode(self._desk.session, self._desk.mode)
+        self._screen.refresh_facts()
+
+    def remember(self, text: str) -> None:
+        """Puts a text into the history of this run only."""
+        self._screen.history.add(text)
+
+    def _remember(self, text: str) -> None:
+        resolved = self._desk.resolved
+        if not self._screen.history.add(text) or resolved is None or self._desk.start.ephemeral:
+            return
+        path = resolved.home.root / "history"
+
+        def write() -> None:
+            resolved.home.ensure()
+            history_file.keep(path, text)
+
+        future = self._desk.pool.submit(write)
+        future.add_done_callback(lambda done: done.exception())
+
+    async def load_history(self) -> None:
+        """Reads what was sent in earlier runs."""
+        resolved = self._desk.resolved
+        if resolved is not None and not self._desk.start.ephemeral:
+            path = resolved.home.root / "history"
+            self._screen.history.merge(await self._desk.off_loop(lambda: history_file.load(path)))
+
+    async def search_history(self) -> None:
+        """A list of what was sent, to take one from."""
+        from hermes_tui.screens.overlays.picker import Item, Picker
+
+        entries = list(dict.fromkeys(reversed(self._screen.history.entries)))
+        items = [Item(str(place), entry) for place, entry in enumerate(entries)]
+        chosen = await self._screen.app.push_screen_wait(Picker(_("What you sent"), items))
+        if chosen is not None:
+            self._screen.prompt.set_draft(entries[int(chosen)])
+
+    async def edit_outside(self) -> None:
+        """The draft in $VISUAL or $EDITOR; what is saved there comes back."""
+        import os
+        import subprocess
+
+        screen = self._screen
+        command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+        with tempfile.TemporaryDirectory(prefix="hermes-") as folder:
+            path = Path(folder) / "prompt.md"
+            path.write_text(screen.prompt.text, "utf-8", newline="")
+            try:
+                with screen.app.suspend():
+                    ended = subprocess.run([*shlex.split(command), str(path)], check=False)
+            except (OSError, ValueError) as error:
+                screen.say(
+                    NoticeBlock(_("{command} cannot be run: {reason}").format(command=command, reason=error), "error")
+                )
+                return
+            text = path.read_text("utf-8", errors="replace")
+        if ended.returncode == 0:
+            screen.prompt.set_draft(text.removesuffix("\n"))

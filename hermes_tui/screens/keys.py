@@ -1,0 +1,133 @@
+"""Every key of the app in one table: the overlay, `docs/keys.md` and the tests read it. Pure data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hermes_tui.texts import _
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRow:
+    """One row.
+
+    Attributes:
+        group: where the keys mean this.
+        keys: as a person reads them.
+        words: what they do.
+        action: what the overlay runs when the row is chosen, "" for nothing.
+        bound: the toolkit's names of the keys, where they are bindings.
+    """
+
+    group: str
+    keys: str
+    words: str
+    action: str = ""
+    bound: tuple[str, ...] = ()
+
+
+def key_rows() -> tuple[KeyRow, ...]:
+    """The table."""
+    return (*_everywhere(), *_prompt(), *_working(), *_transcript(), *_asking(), *_lists())
+
+
+def _everywhere() -> tuple[KeyRow, ...]:
+    group = _("Everywhere")
+    return (
+        KeyRow(group, "F1, ? on an empty prompt", _("these keys"), "app.keys", ("f1",)),
+        KeyRow(group, "Ctrl+P", _("everything there is, by name"), "app.palette", ("ctrl+p",)),
+        KeyRow(group, "Ctrl+N", _("next question that waits for you"), "screen.next_request", ("ctrl+n",)),
+        KeyRow(group, "Ctrl+T", _("work sidebar; again: back to the prompt"), "screen.work", ("ctrl+t",)),
+        KeyRow(
+            group, "Shift+Tab", _("what runs without asking: ask, edits, plan, auto"), "screen.mode", ("shift+tab",)
+        ),
+        KeyRow(group, "Ctrl+C", _("stop the turn, else clear the draft; again: quit"), "", ("ctrl+c",)),
+        KeyRow(group, "Ctrl+D", _("quit, on an empty prompt"), "app.quit_or_ask", ("ctrl+d",)),
+        KeyRow(group, "Ctrl+L", _("draw the screen again"), "app.redraw", ("ctrl+l",)),
+        KeyRow(group, "Ctrl+Z", _("to the shell; `fg` comes back"), "app.suspend_process", ("ctrl+z",)),
+        KeyRow(group, "Esc", _("close, go back, stop; the status line says which"), "", ("escape",)),
+    )
+
+
+def _prompt() -> tuple[KeyRow, ...]:
+    group = _("Prompt")
+    return (
+        KeyRow(group, "Enter", _("send")),
+        KeyRow(group, "Ctrl+J, Shift+Enter, Alt+Enter, \\ Enter", _("new line")),
+        KeyRow(group, "/", _("commands")),
+        KeyRow(group, "@", _("files")),
+        KeyRow(group, "Tab", _("take the proposal; on none: to the transcript"), "", ("tab",)),
+        KeyRow(group, "↑ ↓", _("what was sent before; the draft is kept")),
+        KeyRow(group, "Ctrl+R", _("search what was sent"), "screen.history", ("ctrl+r",)),
+        KeyRow(group, "Ctrl+G", _("write in $EDITOR"), "screen.editor", ("ctrl+g",)),
+        KeyRow(group, "Ctrl+O", _("open a paste, else the newest card"), "screen.details", ("ctrl+o",)),
+        KeyRow(group, "Ctrl+A, Ctrl+E", _("start, end of the line")),
+        KeyRow(group, "Alt+B, Alt+F", _("word left, right"), "", ("alt+b", "alt+f")),
+        KeyRow(group, "Ctrl+W, Alt+Backspace", _("cut the word before"), "", ("ctrl+w", "alt+backspace")),
+        KeyRow(group, "Ctrl+U, Ctrl+K", _("cut to the start, end of the line"), "", ("ctrl+u", "ctrl+k")),
+        KeyRow(group, "Ctrl+Y", _("put back what was cut"), "", ("ctrl+y",)),
+        KeyRow(group, "Ctrl+_", _("undo"), "", ("ctrl+underscore",)),
+    )
+
+
+def _working() -> tuple[KeyRow, ...]:
+    group = _("While it works")
+    return (
+        KeyRow(group, "Esc", _("stop the turn; queue and draft stay")),
+        KeyRow(group, "Enter", _("queue what is written; on nothing: send the first queued now")),
+        KeyRow(group, "Ctrl+S", _("send now, into the running turn"), "screen.steer", ("ctrl+s",)),
+        KeyRow(group, _("↑ on nothing"), _("take the last queued back")),
+    )
+
+
+def _transcript() -> tuple[KeyRow, ...]:
+    group = _("Transcript (Tab, or click)")
+    return (
+        KeyRow(group, "PgUp PgDn", _("a page up, down; also from the prompt"), "", ("pageup", "pagedown")),
+        KeyRow(
+            group,
+            "Home, End, Ctrl+End",
+            _("oldest, newest; Ctrl+End also from the prompt"),
+            "",
+            ("home", "end", "ctrl+end"),
+        ),
+        KeyRow(group, "↑ ↓, k j", _("block above, below"), "", ("up", "down", "k", "j")),
+        KeyRow(group, "[ ]", _("your message before, after"), "", ("left_square_bracket", "right_square_bracket")),
+        KeyRow(group, "Space, Enter", _("open or close"), "", ("space", "enter")),
+        KeyRow(group, "y", _("copy the block, as it was written"), "", ("y",)),
+    )
+
+
+def _asking() -> tuple[KeyRow, ...]:
+    group = _("A question")
+    return (
+        KeyRow(group, "1", _("yes, once")),
+        KeyRow(group, "2", _("yes, for this session")),
+        KeyRow(group, "3", _("no, and tell it why")),
+        KeyRow(group, "4", _("yes, always")),
+        KeyRow(group, _("y a n, arrows and Enter"), _("the same, after Ctrl+N")),
+    )
+
+
+def _lists() -> tuple[KeyRow, ...]:
+    group = _("Lists and cards")
+    return (
+        KeyRow(group, "↑ ↓, PgUp PgDn", _("choose")),
+        KeyRow(group, "Enter, 1 … 9", _("take")),
+        KeyRow(group, "Esc", _("close")),
+    )
+
+
+def as_markdown() -> str:
+    """The table as `docs/keys.md`."""
+    lines = ["# Keys", "", "Made from `hermes_tui/screens/keys.py`; `F1` in the app shows the same.", ""]
+    group = ""
+    for row in key_rows():
+        if row.group != group:
+            group = row.group
+            lines += [f"## {group}", "", "| keys | what they do |", "|---|---|"]
+        lines.append(f"| `{row.keys}` | {row.words} |")
+        following = key_rows()[key_rows().index(row) + 1 :]
+        if following and following[0].group != group:
+            lines.append("")
+    return "\n".join(lines) + "\n"

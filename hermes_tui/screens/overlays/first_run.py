@@ -1,0 +1,147 @@
+"""The first-run card: what was found on this machine, another address, the demo model. Nothing is sent before a
+choice; a choice is tried with one small call and kept only when that works.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.widgets import Input, Static
+
+from hermes_tui.screens.overlays import setup
+from hermes_tui.screens.overlays.card import Card, Choice, Choices
+from hermes_tui.screens.overlays.picker import Item, Picker
+from hermes_tui.screens.overlays.setup import Place
+from hermes_tui.texts import _
+
+if TYPE_CHECKING:
+    from hermes_engine.profiles import Resolved
+    from hermes_tui.desk import Desk
+
+
+class AddressForm(Card):
+    """Asks for an address, a key and a model; fills `place`. Returns "ok" or ""."""
+
+    AUTO_FOCUS = "#address"
+
+    def __init__(self, desk: Desk) -> None:
+        super().__init__(_("Another OpenAI-style server"), [], [], _("Enter goes on · Esc closes"))
+        self._desk = desk
+        self.place: Place | None = None
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="card"):
+            yield Static(Text(self._title), id="title", markup=False)
+            for name, words, hidden in (
+                ("address", _("Address, up to /v1"), False),
+                ("key", _("Key, empty for none"), True),
+                ("model", _("Model, empty for the first one it lists"), False),
+            ):
+                yield Static(Text(words), classes="label", markup=False)
+                yield Input(id=name, classes="field", password=hidden, compact=True)
+            yield Static(Text(self._note), classes="note", markup=False)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """The next field, or done."""
+        order = ["address", "key", "model"]
+        if event.input.id != "model":
+            self.query_one(f"#{order[order.index(event.input.id or 'key') + 1]}", Input).focus()
+            return
+        values = {name: self.query_one(f"#{name}", Input).value.strip() for name in order}
+        if not values["address"]:
+            self.query_one("#address", Input).focus()
+            return
+        self.place = Place("other", values["address"], values["address"], values["model"], values["key"])
+        self.dismiss("ok")
+
+
+class FirstRun(Card):
+    """Returns "ready" when a model answered and was kept, else ""."""
+
+    def __init__(self, desk: Desk, resolved: Resolved, env: Mapping[str, str]) -> None:
+        self._desk, self._resolved, self._env = desk, resolved, env
+        self._places: dict[str, Place] = {place.id: place for place in setup.keys_in(env)}
+        super().__init__(
+            _("No model is set up yet. Pick one; /model changes it later."),
+            [],
+            self._choices(),
+            _("Nothing is sent anywhere until you choose."),
+        )
+        self._trying = False
+
+    def compose(self) -> ComposeResult:
+        yield from super().compose()
+
+    def on_mount(self) -> None:
+        """Looks for servers on this machine."""
+        self.run_worker(self._look(), exit_on_error=False)
+
+    def _choices(self) -> list[Choice]:
+        found = [Choice(place.id, place.name, place.told, _("found")) for place in self._places.values()]
+        return [
+            *found,
+            Choice("other", _("Another OpenAI-style server"), _("address and key…")),
+            Choice("demo", _("Demo model"), _("works offline, costs nothing")),
+        ]
+
+    async def _look(self) -> None:
+        for place in await setup.find_servers():
+            self._places[place.id] = place
+            if not self._trying:
+                self.choices.show(self._choices())
+
+    def on_choices_taken(self, message: Choices.Taken) -> None:
+        """Tries the choice."""
+        message.stop()
+        if not self._trying:
+            self._trying = True
+            self.run_worker(self._take(message.choice.id), exit_on_error=False)
+
+    async def _take(self, chosen: str) -> None:
+        try:
+            if await self._try(chosen):
+                self.dismiss("ready")
+        finally:
+            self._trying = False
+
+    async def _try(self, chosen: str) -> bool:
+        if chosen == "demo":
+            await self._desk.off_loop(lambda: setup.keep_model(self._resolved, "demo"))
+            return True
+        place = self._places.get(chosen) or await self._ask_place()
+        if place is None:
+            return False
+        if len(place.models) > 1:
+            items = [Item(name, name) for name in place.models]
+            model = await self.app.push_screen_wait(Picker(_("Which model?"), items))
+            if model is None:
+                return False
+            place = place.with_model(model)
+        self._tell(_("Asking {name}…").format(name=place.name))
+        fault = await self._desk.off_loop(lambda: asyncio.run(setup.try_place(self._resolved, place)))
+        if fault:
+            self._tell(fault)
+            return False
+        await self._desk.off_loop(lambda: setup.keep_place(self._resolved, place))
+        return True
+
+    async def _ask_place(self) -> Place | None:
+        form = AddressForm(self._desk)
+        await self.app.push_screen_wait(form)
+        place = form.place
+        if place is None or place.model:
+            return place
+        self._tell(_("Asking {name} for its models…").format(name=place.name))
+        models, fault = await setup.list_models(place.base_url, place.key)
+        if fault or not models:
+            self._tell(fault or _("{name} lists no model; name one").format(name=place.name))
+            return None
+        return place.with_models(models)
+
+    def _tell(self, words: str) -> None:
+        self.query_one(".note", Static).update(Text(words))

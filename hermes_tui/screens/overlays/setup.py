@@ -1,0 +1,188 @@
+"""Finds models a person could use and keeps the one that was chosen. Knows no widget.
+
+Looking is quick and stays on this machine: names of variables, and four well-known ports of the loopback.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import ssl
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from hermes_engine.errors import HermesError
+from hermes_tui.texts import _
+
+if TYPE_CHECKING:
+    from hermes_engine.profiles import Resolved
+
+PROBE_SECONDS = 0.3
+ASK_SECONDS = 5.0
+SERVERS = (("Ollama", 11434), ("llama.cpp", 8080), ("vLLM", 8000), ("LM Studio", 1234))
+MAX_ANSWER = 2_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A server that can be asked.
+
+    Attributes:
+        model: chosen, or "".
+        key: typed by the person, "" for none or for one that is in the environment.
+        models: what it lists.
+        told: a word on it for the card.
+    """
+
+    id: str
+    name: str
+    base_url: str
+    model: str = ""
+    key: str = field(default="", repr=False)
+    models: tuple[str, ...] = ()
+    told: str = ""
+
+    def with_model(self, model: str) -> Place:
+        """The same place, this model chosen."""
+        return dataclasses.replace(self, model=model, models=(model,))
+
+    def with_models(self, models: Sequence[str]) -> Place:
+        """The same place with what it lists; a single one is chosen."""
+        return dataclasses.replace(self, models=tuple(models), model=models[0] if len(models) == 1 else "")
+
+
+def keys_in(env: Mapping[str, str]) -> list[Place]:
+    """Places whose key is in the environment."""
+    found: list[Place] = []
+    if env.get("OPENROUTER_API_KEY"):
+        found.append(
+            Place("openrouter", "OpenRouter", "https://openrouter.ai/api/v1", told=_("OPENROUTER_API_KEY is set"))
+        )
+    if env.get("OPENAI_API_KEY"):
+        address = env.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
+        found.append(Place("openai", "OpenAI", address, told=_("OPENAI_API_KEY is set")))
+    return found
+
+
+async def find_servers(ports: Sequence[tuple[str, int]] = SERVERS) -> list[Place]:
+    """Servers on this machine that list models; each is given 300 ms."""
+
+    async def look(name: str, port: int) -> Place | None:
+        address = f"http://127.0.0.1:{port}/v1"
+        models, fault = await list_models(address, "", seconds=PROBE_SECONDS)
+        if fault or not models:
+            return None
+        more = _(" and {count} more").format(count=len(models) - 1) if len(models) > 1 else ""
+        label = _("{name} on this machine").format(name=name)
+        return Place(f"port{port}", label, address, told=models[0] + more).with_models(models)
+
+    found = await asyncio.gather(*(look(name, port) for name, port in ports))
+    return [place for place in found if place is not None]
+
+
+async def list_models(base_url: str, key: str, *, seconds: float = ASK_SECONDS) -> tuple[list[str], str]:
+    """What a server lists, or a plain reason why not."""
+    try:
+        async with asyncio.timeout(seconds):
+            status, body = await _get(base_url.rstrip("/") + "/models", key)
+    except (OSError, TimeoutError, ValueError) as error:
+        reason = _("it does not answer") if isinstance(error, TimeoutError) else str(error) or type(error).__name__
+        return [], _("{address}: {reason}").format(address=base_url, reason=reason)
+    if status in (401, 403):
+        return [], _("{status}: the key was refused").format(status=status)
+    if status != 200:
+        return [], _("{address} answers {status}").format(address=base_url, status=status)
+    try:
+        listed = json.loads(body).get("data", [])
+        return [str(item["id"]) for item in listed if isinstance(item, dict) and item.get("id")], ""
+    except (ValueError, AttributeError, TypeError):
+        return [], _("{address} is no OpenAI-style server").format(address=base_url)
+
+
+async def _get(address: str, key: str) -> tuple[int, bytes]:
+    """Status and body of one GET. A full HTTP client would cost a second to load here."""
+    parts = urlsplit(address)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(_("an address begins with http:// or https://"))
+    secure = ssl.create_default_context() if parts.scheme == "https" else None
+    port = parts.port or (443 if secure else 80)
+    reader, writer = await asyncio.open_connection(parts.hostname, port, ssl=secure, limit=MAX_ANSWER)
+    try:
+        lines = [f"GET {parts.path or '/'} HTTP/1.0", f"Host: {parts.netloc}", "Accept: application/json"]
+        if key:
+            lines.append(f"Authorization: Bearer {key}")
+        writer.write(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace"))
+        await writer.drain()
+        answer = await reader.read(MAX_ANSWER)
+        while chunk := await reader.read(MAX_ANSWER):
+            answer += chunk
+            if len(answer) > MAX_ANSWER:
+                break
+    finally:
+        writer.close()
+    head, _blank, body = answer.partition(b"\r\n\r\n")
+    first = head.split(b" ", 2)
+    if len(first) < 2 or not first[1].isdigit():
+        raise ValueError(_("it does not speak HTTP"))
+    return int(first[1]), body
+
+
+async def try_place(resolved: Resolved, place: Place) -> str:
+    """Asks the model for one word; "" when it answers, else a plain reason. For a thread with no loop of its own."""
+    from hermes_engine.clients import make_client
+    from hermes_engine.messages import user
+    from hermes_engine.profiles import resolve
+    from hermes_engine.protocols import ModelRequest
+
+    overrides = dataclasses.replace(
+        resolved.overrides, base_url=place.base_url, api_key=place.key or None, model=place.model or None
+    )
+    try:
+        tried = resolve(overrides, resolved.env)
+        endpoint = tried.endpoint_for()
+        client = make_client(endpoint, tried.settings.provider)
+        try:
+            await client.complete(ModelRequest(endpoint.model, [user("Say ok.")], sampling={"max_tokens": 16}))
+        finally:
+            await client.close()
+    except HermesError as error:
+        return error.line
+    return ""
+
+
+def keep_model(resolved: Resolved, model: str) -> None:
+    """Writes the model into the home's settings. Blocks."""
+    from hermes_engine.settings_edit import set_value
+
+    resolved.home.ensure()
+    set_value(resolved.home.config, "model", model)
+
+
+def keep_place(resolved: Resolved, place: Place) -> None:
+    """Writes address, model and key where the next start finds them; the key into `.env`, 0600. Blocks."""
+    from hermes_engine.settings_edit import set_value
+
+    home = resolved.home.ensure()
+    set_value(home.config, "base_url", place.base_url)
+    if place.model:
+        set_value(home.config, "model", place.model)
+    if place.key:
+        keep_key(home.dotenv.parent, "OPENAI_API_KEY", place.key)
+
+
+def keep_key(folder: object, name: str, value: str) -> None:
+    """Puts one variable into the folder's `.env`; other lines stay."""
+    from pathlib import Path
+
+    from hermes_engine.paths import write_atomic
+    from hermes_engine.settings_edit import locked
+
+    path = Path(str(folder)) / ".env"
+    with locked(path):
+        old = path.read_text("utf-8") if path.exists() else ""
+        lines = [line for line in old.splitlines() if line.partition("=")[0].replace("export", "").strip() != name]
+        quoted = value.replace("\\", "\\\\").replace('"', '\\"')
+        write_atomic(path, "\n".join([*lines, f'{name}="{quoted}"']) + "\n")

@@ -1,0 +1,166 @@
+"""What the bars of the app say, by width: header, status line, the line of work and the line of a waiting request.
+
+Pure functions from facts to parts; knows no widget but the bar's parts.
+"""
+
+from __future__ import annotations
+
+from hermes_tui.texts import _
+from hermes_tui.widgets.bar import Part
+from hermes_tui.widgets.facts import PlaceFacts, WorkFacts
+from hermes_tui.widgets.glyphs import Glyphs
+from hermes_tui.widgets.times import count_short, money, seconds_short
+
+NARROW = 60
+"""Below: only what cannot be missed."""
+
+WIDE = 120
+"""From here on the sidebar shows the work, and the bottom line has room for the keys."""
+
+VERY_WIDE = 160
+"""From here on the sidebar is wider and says more of each agent."""
+
+Sides = tuple[list[Part], list[Part]]
+
+
+def header(place: PlaceFacts, work: WorkFacts, width: int, glyphs: Glyphs) -> Sides:
+    """Name and screens at the left; folder, branch and the one loud thing at the right."""
+    left = [Part("Hermes", "strong", gap=1, weight=9), Part(_("1 Chat"), "text", weight=7)]
+    if place.title and width >= NARROW:
+        left.append(Part(place.title, "faint", "sessions", weight=2, gap=3, shrinks=12))
+    right = [Part(place.folder, "soft", weight=3, shrinks=8)] if place.folder else []
+    if place.branch:
+        right.append(Part(place.branch, "faint", weight=1))
+    if work.needs:
+        words = _("{sign} {count} need you").format(sign=glyphs.needs, count=work.needs)
+        if width < WIDE:
+            words = f"{glyphs.needs} {work.needs}"
+        right.append(Part(words, "warning", "next_request", weight=10))
+    right.append(Part("", gap=1, weight=11))
+    return left, right
+
+
+def status(place: PlaceFacts, work: WorkFacts, width: int, glyphs: Glyphs) -> Sides:
+    """The bottom line: what goes on (narrow) or how to talk to it (wide), mode and model, what Esc does now."""
+    if width < NARROW:
+        return _narrow_status(place, work, glyphs)
+    left = [] if width >= WIDE else work_parts(work, glyphs)
+    mode = Part(f"{_mode_name(place.mode)} {glyphs.more}", "soft", "mode", weight=6, gap=1 if not left else 2)
+    model = Part(f"{place.model or _('no model')} {glyphs.more}", "soft", "model", weight=4, shrinks=8)
+    right = _right_keys(place, width, glyphs)
+    if width >= WIDE:
+        left = [mode, model, Part("", gap=1, weight=0), *_middle(place, width)]
+    else:
+        right = [*_middle(place, width), mode, model, *right]
+    return left, right
+
+
+def _narrow_status(place: PlaceFacts, work: WorkFacts, glyphs: Glyphs) -> Sides:
+    left = work_parts(work, glyphs)
+    middle = [Part(place.hint, "text", weight=8, shrinks=6)] if place.hint else []
+    if not middle and place.escape:
+        middle = [Part(_("Esc {what}").format(what=place.escape), "text", weight=8)]
+    mode = Part(_mode_name(place.mode), "soft", "mode", weight=3)
+    return left, [*middle, mode, *_pill(place, glyphs), Part("", gap=1, weight=9)]
+
+
+def _middle(place: PlaceFacts, width: int) -> list[Part]:
+    """The passing remark, or what Esc does, or the keys."""
+    if place.hint:
+        return [Part(place.hint, "text", weight=8, shrinks=10)]
+    if place.escape:
+        parts = [Part(_("Esc {what}").format(what=place.escape), "text", weight=8)]
+        if width >= WIDE and place.busy:
+            parts += [Part(_("Enter queues"), "faint", weight=3), Part(_("^S sends now"), "faint", weight=3)]
+        return parts
+    if width < WIDE:
+        return []
+    keys = (_("Enter send"), _("^J newline"), _("@ file"), _("/ command"))
+    return [
+        Part(f"· {text}" if number else text, "faint", weight=2, gap=1 if number else 2)
+        for number, text in enumerate(keys)
+    ]
+
+
+def _right_keys(place: PlaceFacts, width: int, glyphs: Glyphs) -> list[Part]:
+    parts = _pill(place, glyphs)
+    if width < WIDE:
+        parts.append(Part(_("^T work"), "faint", "work", weight=3))
+    parts.append(Part(_("? keys"), "faint", "keys", weight=5))
+    if width >= WIDE:
+        parts.append(Part(_("^P all"), "faint", "palette", weight=3))
+    parts.append(Part("", gap=1, weight=9))
+    return parts
+
+
+def _pill(place: PlaceFacts, glyphs: Glyphs) -> list[Part]:
+    """How much new text stands below the view."""
+    if not place.unseen:
+        return []
+    words = _("{sign} {count} new").format(sign=glyphs.down, count=place.unseen)
+    return [Part(words, "accent", "newest", weight=9)]
+
+
+def _mode_name(mode: str) -> str:
+    names = {
+        "ask": _("ask first"),
+        "edits": _("edits allowed"),
+        "plan": _("plan only"),
+        "auto": _("auto"),
+        "yolo": _("yolo"),
+    }
+    return names.get(mode, mode)
+
+
+def work_parts(work: WorkFacts, glyphs: Glyphs) -> list[Part]:
+    """`●2 ◆1 ✓2 agents  ▤42%  38k  $0.42`: what goes on, in a few cells; nothing where nothing goes on."""
+    parts: list[Part] = []
+    running, good = work.count("running"), work.count("good")
+    for sign, role, count, weight in (
+        (glyphs.running, "accent", running, 8),
+        (glyphs.needs, "warning", work.count("needs"), 9),
+        (glyphs.good, "good", good, 3),
+    ):
+        if count:
+            parts.append(Part(f"{sign}{count}", role, "work", weight=weight, gap=1))
+    if parts:
+        parts.append(Part(_("agents"), "soft", "work", weight=2, gap=1))
+    for batch in work.batches[:1]:
+        if batch.state == "running":
+            parts.append(Part(f"{glyphs.batch}{batch.percent}%", "accent", "work", weight=7, gap=2 if parts else 1))
+        else:
+            parts.append(Part(f"{glyphs.batch}{batch.kept}/{batch.total}", "soft", "work", weight=4))
+    if work.context.tokens:
+        percent = work.context.percent
+        words = count_short(work.context.tokens) + (f" {percent}%" if percent is not None else "")
+        parts.append(Part(words, "soft", "work", weight=4, gap=2 if parts else 1))
+    if work.usage.cost:
+        parts.append(Part(money(work.usage.cost), "soft", "work", weight=3))
+    return parts
+
+
+def ask_line(work: WorkFacts, width: int, glyphs: Glyphs) -> Sides:
+    """The line above the prompt while something waits for an answer."""
+    ask = work.ask
+    if ask is None:
+        return [], []
+    left = [
+        Part(glyphs.needs, "warning", "next_request", gap=1, weight=10),
+        Part(f"{ask.asker}:", "text", "next_request", gap=1, weight=8, shrinks=6),
+        Part(ask.title, "soft", "next_request", gap=1, weight=4, shrinks=8),
+    ]
+    right = [Part(ask.digits, "text", "next_request", weight=7)] if ask.digits else []
+    if ask.more:
+        right.append(Part(_("+{count} more").format(count=ask.more), "faint", weight=3))
+    if width >= NARROW:
+        right.append(Part(_("^N look"), "faint", "next_request", weight=6))
+    right.append(Part("", gap=1, weight=9))
+    return left, right
+
+
+def working(place: PlaceFacts, sign: str) -> Sides:
+    """The line above the prompt while a turn runs."""
+    left = [Part(sign, "accent", gap=2, weight=9), Part(place.state, "soft", gap=1, weight=5, shrinks=8)]
+    if place.seconds >= 1:
+        left.append(Part(seconds_short(int(place.seconds)), "faint", weight=6))
+    return left, []

@@ -1,0 +1,129 @@
+"""The plain values that headers, bars and the sidebar are drawn from. Pure data; no engine, no widget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class AgentFact:
+    """One agent as the sidebar shows it.
+
+    Attributes:
+        sign: needs | running | good | bad | waiting | stopped.
+        activity: what it does now, or how it ended.
+        seconds: since it started, or how long it took.
+        quiet: seconds since something came from it, 0 while that is recent.
+        tokens: its own and its children's; None when nobody knows.
+        cost: dollars; None when nobody knows.
+    """
+
+    id: str
+    name: str
+    title: str = ""
+    sign: str = "running"
+    activity: str = ""
+    seconds: float = 0.0
+    quiet: float = 0.0
+    tokens: int | None = None
+    cost: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchFact:
+    """One batch run; the counts add up to `total`."""
+
+    name: str
+    state: str = "running"
+    total: int = 0
+    kept: int = 0
+    rejected: int = 0
+    failed: int = 0
+    invalid: int = 0
+    pending: int = 0
+    seconds_left: float | None = None
+    reason: str = ""
+
+    @property
+    def settled(self) -> int:
+        """Rows that will not run again by themselves."""
+        return self.total - self.pending
+
+    @property
+    def percent(self) -> int:
+        """How much is settled, 0 to 100."""
+        return 100 * self.settled // self.total if self.total else 0
+
+
+@dataclass(frozen=True, slots=True)
+class ContextFact:
+    """How full the model's context is; `window` 0 when its size is unknown."""
+
+    tokens: int = 0
+    window: int = 0
+    estimated: bool = False
+
+    @property
+    def percent(self) -> int | None:
+        """Fullness, or None when the size is unknown."""
+        return min(100, 100 * self.tokens // self.window) if self.window else None
+
+
+@dataclass(frozen=True, slots=True)
+class UsageFact:
+    """What this chat has used; `agents` is the part of other agents than the chat's own."""
+
+    tokens: int = 0
+    tokens_known: bool = True
+    cost: float = 0.0
+    cost_known: bool = True
+    agents_cost: float = 0.0
+    cap: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AskFact:
+    """The request that is next to be answered. `read` is whether its end was on the screen."""
+
+    asker: str
+    title: str
+    more: int = 0
+    digits: str = ""
+    question: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WorkFacts:
+    """Everything the bars and the sidebar show of the work that goes on."""
+
+    agents: tuple[AgentFact, ...] = ()
+    batches: tuple[BatchFact, ...] = ()
+    context: ContextFact = ContextFact()
+    usage: UsageFact = UsageFact()
+    ask: AskFact | None = None
+    needs: int = 0
+
+    def count(self, *signs: str) -> int:
+        """How many agents have one of these signs."""
+        return sum(agent.sign in signs for agent in self.agents)
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceFacts:
+    """Where the person is and what they talk to."""
+
+    title: str = ""
+    folder: str = ""
+    branch: str = ""
+    model: str = ""
+    mode: str = "ask"
+    profile: str = ""
+    busy: bool = False
+    state: str = ""
+    """What the model does now while busy: "thinking", "Run pytest", …"""
+    seconds: float = 0.0
+    escape: str = ""
+    """What Esc does now, "" for nothing."""
+    hint: str = ""
+    """A passing remark that takes the place of the key hints."""
+    unseen: int = 0
