@@ -174,7 +174,7 @@ class Recorder:
             self._last_beat = now
             try:
                 Instances(self._database).beat(self._instance)
-            except StateError as error:
+            except (StateError, sqlite3.Error) as error:
                 log.warning("no heartbeat: %s", error)
 
     def _record(
