@@ -116,18 +116,25 @@ def overrides(flags: Flags) -> Overrides:
     )
 
 
-def resolve(flags: Flags) -> Resolved:
-    """The settings in force. Warnings about the set-up go to standard error.
+def load(flags: Flags) -> Resolved:
+    """The settings in force; says nothing about them.
 
     Raises:
         ConfigError, UsageError: see `hermes_engine.profiles.resolve`.
     """
     from hermes_engine.profiles import resolve as resolve_profile
     from hermes_tui.printing.faults import keep_out
-    from hermes_tui.printing.streams import err
 
     resolved = resolve_profile(overrides(flags))
     keep_out(resolved.secrets)
+    return resolved
+
+
+def resolve(flags: Flags) -> Resolved:
+    """`load`, with warnings about the set-up on standard error."""
+    from hermes_tui.printing.streams import err
+
+    resolved = load(flags)
     for warning in resolved.warnings:
         err(f"hermes: {warning}", style="yellow")
     return resolved
