@@ -95,6 +95,8 @@ def from_response(rejection: Rejection) -> ProviderError:
 
 def error_in_stream(error: Any) -> ProviderError:
     """The error for an error object within a stream or body that began with 200."""
+    if isinstance(error, dict) and error.get("error"):
+        error = error["error"]
     said = readable(_words(error)) or "the server reported an error without words"
     code = error.get("code") if isinstance(error, dict) else None
     status = int(code) if isinstance(code, int | str) and str(code).isdecimal() and 400 <= int(code) < 600 else None

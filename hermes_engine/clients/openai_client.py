@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 PATH = "/chat/completions"
 LISTING_SECONDS = 10.0
 MAX_ERROR_BYTES = 65536
+SHORTEST_SECRET = 8
+"""Shorter keys are the placeholders of local servers ("none", "ollama"), and words of ordinary messages."""
 
 
 class OpenAIClient:
@@ -63,7 +65,7 @@ class OpenAIClient:
         self._writer = BodyWriter(provider.send_reasoning)
         self._dialect = dialect_of(endpoint.base_url)
         self._key = (endpoint.api_key or "").strip()
-        self._secrets = (self._key,) if self._key else ()
+        self._secrets = (self._key,) if len(self._key) >= SHORTEST_SECRET else ()
         self._host = urlsplit(endpoint.base_url).netloc.rpartition("@")[2]
         self._listing = ModelListing(self._fetch, endpoint.base_url)
         self._usage_wanted = provider.stream_usage
@@ -115,9 +117,8 @@ class OpenAIClient:
             if not reader.whole:
                 raise self._fault(error, reader, "stream_options" in fields) from error
             reply = reader.finished()
-        except KeyRefused as error:
-            error.hint = self._endpoint.note or error.hint
-            raise
+        except ProviderError as error:
+            raise self._presentable(error) from None
         reply = self._settled(reply, request, reader)
         if hider is not None:
             hider.settle(reply.text)
@@ -156,10 +157,16 @@ class OpenAIClient:
         if usage_asked and status in (400, 422) and ("stream_options" in body or "include_usage" in body):
             return _UsageRefused()
         rejection = faults.Rejection(status, body, response.headers, self._secrets, self._host)
-        fault = faults.from_response(rejection)
-        if isinstance(fault, KeyRefused):
-            fault.hint = self._endpoint.note or fault.hint
-        return fault
+        return self._presentable(faults.from_response(rejection))
+
+    def _presentable(self, error: ProviderError) -> ProviderError:
+        """The error without the key, and with the reason why none was sent where that is what it is about."""
+        for secret in self._secrets:
+            error.args = (str(error).replace(secret, "[key]"),)
+            error.hint = error.hint.replace(secret, "[key]")
+        if isinstance(error, KeyRefused):
+            error.hint = self._endpoint.note or error.hint
+        return error
 
     def _set_price(self, model: str) -> Price | None:
         """The price a person set, under the name of the wire or the one they typed."""
