@@ -32,8 +32,14 @@ from hermes_engine.toolsets import expand, tools_of
 class Clients:
     """The clients of one event loop, one for each endpoint and key."""
 
-    def __init__(self, resolved: Resolved, *, pool_limit: int = 128, seed: int = 0) -> None:
-        self._resolved, self._pool_limit, self._seed = resolved, pool_limit, seed
+    def __init__(self, resolved: Resolved, *, pool_limit: int = 128, seed: int = 0, paced: bool = True) -> None:
+        """Args:
+        resolved: settings in effect.
+        pool_limit: connections at once.
+        seed: of the embedded model.
+        paced: whether the embedded model speaks at a person's pace.
+        """
+        self._resolved, self._pool_limit, self._seed, self._paced = resolved, pool_limit, seed, paced
         self._clients: dict[tuple[str, str, str | None], Client] = {}
 
     def of(self, endpoint: Endpoint) -> Client:
@@ -41,7 +47,9 @@ class Clients:
         key = (endpoint.kind, endpoint.base_url, endpoint.api_key)
         if key not in self._clients:
             provider = self._resolved.settings.provider
-            self._clients[key] = make_client(endpoint, provider, pool_limit=self._pool_limit, seed=self._seed)
+            self._clients[key] = make_client(
+                endpoint, provider, pool_limit=self._pool_limit, seed=self._seed, paced=self._paced
+            )
         return self._clients[key]
 
     async def close(self) -> None:
@@ -209,7 +217,7 @@ class RowAgents:
         wait_out: WaitOut | None = None,
         deltas: bool = False,
     ) -> None:
-        self.clients = Clients(resolved, pool_limit=pool_limit, seed=seed)
+        self.clients = Clients(resolved, pool_limit=pool_limit, seed=seed, paced=False)
         broker = Broker(attended=False)
         self._assembly = Assembly(resolved, broker, clients=self.clients, deltas=deltas, wait_out=wait_out)
         self.redactor = self._assembly.redactor

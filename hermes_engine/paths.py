@@ -99,7 +99,7 @@ def open_private(path: Path, flags: int) -> int:
     """`os.open` with mode 0600 whatever the umask; returns the descriptor."""
     descriptor = os.open(path, flags | os.O_CLOEXEC, FILE_MODE)
     with contextlib.suppress(OSError):
-        if os.fstat(descriptor).st_mode & 0o077:
+        if os.fstat(descriptor).st_mode & 0o777 != FILE_MODE:
             os.fchmod(descriptor, FILE_MODE)
     return descriptor
 

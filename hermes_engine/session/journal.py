@@ -34,7 +34,10 @@ class StoreJournal:
 
 def clean(message: Message, redactor: Redactor) -> Message:
     """The message without secrets, as it may be written."""
-    text, thought = redactor.text(message.content), redactor.text(message.reasoning)
-    if text == message.content and thought == message.reasoning:
-        return message
-    return dataclasses.replace(message, content=text, reasoning=thought)
+    calls = tuple(dataclasses.replace(c, arguments=redactor.text(c.arguments)) for c in message.tool_calls)
+    return dataclasses.replace(
+        message,
+        content=redactor.text(message.content),
+        reasoning=redactor.text(message.reasoning),
+        tool_calls=calls,
+    )

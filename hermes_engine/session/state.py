@@ -160,12 +160,12 @@ class State:
         from hermes_engine.settings_edit import edit_config  # loads the editor, which most runs do without
 
         def change(values: MutableMapping[str, Any]) -> None:
-            section = values.setdefault("approvals", {})
+            section = values.get("approvals") or {}
             rules = section.get("allow") or []
-            if isinstance(rules, str):
-                rules = [rules]
+            rules = [rules] if isinstance(rules, str) else list(rules)
             if rule not in rules:
                 section["allow"] = [*rules, rule]
+                values["approvals"] = section
 
         try:
             edit_config(self._resolved.home.config, change)
