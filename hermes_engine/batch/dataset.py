@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from hermes_engine.batch.job import Row
+from hermes_engine.batch.trajectory import whole_characters
 from hermes_engine.errors import StateError, UnknownName, UsageError
 from hermes_engine.toolsets import expand
 
@@ -128,6 +129,7 @@ class Dataset:
         prompt = data.get("prompt")
         if not isinstance(prompt, str):
             raise ValueError("it has no prompt" if "prompt" not in data else "its prompt is not a text")
+        prompt = whole_characters(prompt)
         if not prompt.strip():
             raise ValueError("its prompt is empty")
         cwd, image = _text(data, "cwd"), _text(data, "docker_image") or _text(data, "image")

@@ -48,6 +48,7 @@ class Outage:
         self._up = asyncio.Event()
         self._up.set()
         self._turn = asyncio.Lock()
+        self._error = EndpointDown("the server is down")
         self._replies = 0
         self._tries: WeakKeyDictionary[asyncio.Task[object], tuple[int, int]] = WeakKeyDictionary()
         self.given_up = False
@@ -63,8 +64,9 @@ class Outage:
         return self._before + (time.monotonic() - self._since if self._since is not None else 0.0)
 
     async def passable(self) -> None:
-        """Waits until the run is not paused."""
-        await self._up.wait()
+        """Waits, before a row begins, until the run is not paused or this row is to try."""
+        if self._since is not None:
+            await self._wait_turn()
 
     async def wait_out(self, error: EndpointDown) -> None:
         """Called in a row's task when the server is down; returns when the row may try again.
@@ -74,21 +76,35 @@ class Outage:
         """
         if self.given_up or self._lonely():
             raise error
+        self._error = error
         if self._since is None:
             self._since, self._wait = time.monotonic(), _FIRST_WAIT
             self._up.clear()
             self._tell("warning", f"{error}; the run waits for the server, up to {self._limit:g} s")
+        if not await self._wait_turn():
+            raise error
+
+    async def _wait_turn(self) -> bool:
+        """Waits until the server is back, or it is this one's turn to try; False when the run has given up.
+
+        Rows in flight and workers without a row stand in one line: a row whose own time runs out while it waits
+        leaves the line, and those behind it still try.
+        """
         async with self._turn:
-            if not self.down:
-                return
+            if not self.down or self.given_up:
+                return not self.given_up
             left = self._limit - (self.seconds - self._before)
-            if left <= 0 or self.given_up:
-                self._stop(error)
-                raise error
-            try:
-                await asyncio.wait_for(self._up.wait(), min(max(self._wait, error.retry_after or 0), left))
-            except TimeoutError:
-                self._wait = min(self._wait * 2, _LONGEST_WAIT)
+            if left > 0:
+                named = self._error.retry_after or 0
+                try:
+                    await asyncio.wait_for(self._up.wait(), min(max(self._wait, named), left))
+                except TimeoutError:
+                    self._wait = min(self._wait * 2, _LONGEST_WAIT)
+                return not self.given_up
+            self.given_up = True
+            self._give_up(f"the server was down for {self.seconds:.0f} s ({self._error})")
+            self._up.set()
+            return False
 
     def _lonely(self) -> bool:
         task = asyncio.current_task()
@@ -98,12 +114,6 @@ class Outage:
         tries = tries + 1 if self._replies > replies else 0
         self._tries[task] = (tries, self._replies)
         return tries >= LONELY_TRIES
-
-    def _stop(self, error: EndpointDown) -> None:
-        if not self.given_up:
-            self.given_up = True
-            self._give_up(f"the server was down for {self.seconds:.0f} s ({error})")
-            self._up.set()
 
     def hear(self, event: Event) -> None:
         """An event of any row: a whole reply means that the server is there."""

@@ -134,4 +134,9 @@ def line_of(record: Record) -> bytes:
     try:
         return f"{text}\n".encode()
     except UnicodeEncodeError:
-        return (_SURROGATE.sub("\ufffd", text) + "\n").encode()
+        return f"{whole_characters(text)}\n".encode()
+
+
+def whole_characters(text: str) -> str:
+    """The text with U+FFFD for lone surrogates, which no UTF-8 can hold."""
+    return _SURROGATE.sub("\ufffd", text)
