@@ -168,7 +168,7 @@ class BatchRun:
             folder=str(setup.folder.root),
             total=plan.total,
             done=plan.total - len(plan.tasks),
-            workers=min(setup.options.num_workers, max(1, len(plan.tasks))),
+            workers=min(setup.options.num_workers, len(plan.tasks)),
             counts=counts,
         )
         fault: HermesError | None = None

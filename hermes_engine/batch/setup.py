@@ -21,7 +21,7 @@ from hermes_engine.messages import Message
 from hermes_engine.profiles import Resolved, resolve
 from hermes_engine.protocols import AgentSpec, Limits
 from hermes_engine.redaction import MARK
-from hermes_engine.settings import OPENROUTER_URL, Endpoint, Price
+from hermes_engine.settings import OPENROUTER_URL, Endpoint, Price, Settings
 from hermes_engine.toolsets import tools_of
 
 
@@ -56,15 +56,19 @@ class Setup:
 
     def dataset(self) -> Dataset:
         """The dataset, opened. Raises UsageError."""
-        if self.options.dataset_file is None:
-            raise UsageError("--dataset_file is needed", hint="a JSONL file with one prompt a line")
-        settings = self.resolved.settings
-        return Dataset(self.options.dataset_file, refused=lambda name: refusal(name, settings))
+        return open_dataset(self.options, self.resolved.settings)
 
     @property
     def tools(self) -> tuple[str, ...]:
         """Every tool a drawn row could be offered."""
         return tools_of(name for name, _ in self.draws)
+
+
+def open_dataset(options: BatchOptions, settings: Settings) -> Dataset:
+    """The dataset of a run. Raises UsageError: none is named, or it cannot be read."""
+    if options.dataset_file is None:
+        raise UsageError("--dataset_file is needed", hint="a JSONL file with one prompt a line")
+    return Dataset(options.dataset_file, refused=lambda name: refusal(name, settings))
 
 
 def set_up(options: BatchOptions, resolved: Resolved) -> Setup:
@@ -84,11 +88,12 @@ def set_up(options: BatchOptions, resolved: Resolved) -> Setup:
     options, notes = taken_over(options, before)
     resolved = with_options(resolved, options)
     settings = resolved.settings
+    open_dataset(options, settings).close()
+    distribution = chosen(resolved.home, options.distribution)
+    odds, left_out = draws(distribution, settings)
     model = options.model or settings.model
     endpoint = resolved.endpoint_for(options.model)
     _check_cap(options, resolved, endpoint)
-    distribution = chosen(resolved.home, options.distribution)
-    odds, left_out = draws(distribution, settings)
     if left_out and not distribution.where_enabled:
         notes.append(f"never drawn, not enabled in the profile: {', '.join(left_out)}")
     mode = resolved.mode_for(attended=False)
