@@ -5,6 +5,7 @@ Everything here runs on the front's one thread; `Front.post` brings work of othe
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -143,8 +144,11 @@ class Shell:
         self.show(Output("error" if kind == "error" else "text", text))
 
     def show(self, output: Output) -> None:
-        """Shows what a command says."""
-        self.front.put(output_lines(output))
+        """Shows what a command says; from a pipe it goes where answers go, as it was asked for."""
+        lines = output_lines(output)
+        if output.kind != "error":
+            lines = [dataclasses.replace(line, answer=True) for line in lines]
+        self.front.put(lines)
 
     def hear(self, event: Event) -> None:
         """Takes an event in: prints its lines, keeps what waits for an answer."""

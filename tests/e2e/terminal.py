@@ -34,6 +34,7 @@ class Terminal:
         env: Mapping[str, str] | None = None,
     ) -> None:
         self._screen = pyte.HistoryScreen(columns, rows, history=2000, ratio=1.0)
+        self._screen.write_process_input = self.send
         self._stream = pyte.ByteStream(self._screen)
         self.raw = b""
         self.process: Any = pexpect.spawn(
@@ -41,7 +42,7 @@ class Terminal:
             [*command[1:], *args],
             dimensions=(rows, columns),
             cwd=str(cwd) if cwd else None,
-            env=environment(TERM=term, **(env or {})),
+            env=environment(TERM=term, PROMPT_TOOLKIT_NO_CPR="", **(env or {})),
             timeout=5,
             echo=True,
         )

@@ -112,9 +112,9 @@ def test_an_approval_changes_the_prompt_and_is_answered_there(serve: Serve, tmp_
         terminal.until("1 yes, this once")
         assert "touch made" in terminal.screen
         assert not (tmp_path / "made").exists()
+        time.sleep(0.5)
         terminal.line("perhaps")
         terminal.until("Answer what waits first")
-        time.sleep(0.5)
         terminal.send("\x15")
         terminal.line("1")
         terminal.until("done")
