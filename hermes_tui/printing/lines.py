@@ -160,6 +160,8 @@ class EventLines:
             yield Line(
                 f"✗ {_(event.status)}: {one_line(event.error)}" if event.error else f"✗ {_(event.status)}", "red"
             )
+        if self.answers:
+            yield Line("")
 
     def _say(self, line: str) -> Iterator[Line]:
         self._printed = True

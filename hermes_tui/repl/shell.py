@@ -301,7 +301,9 @@ class Shell:
         """The line under the prompt: mode, model, what runs, what waits, context and cost."""
         view = self.engine.view(self.session)
         parts = [view.mode, one_line(view.model, 40)]
-        if view.busy:
+        if self.waiting:
+            parts.append(_("waits for your answer, Esc stops"))
+        elif view.busy:
             parts.append(_("working, Esc stops"))
         waiting = len(self.engine.queued(self.session))
         if waiting:

@@ -103,6 +103,9 @@ def test_a_batch_run_loads_no_textual(tmp_path: Path) -> None:
     assert not modules & {"textual", "prompt_toolkit"}
 
 
-def test_listing_verbs_load_no_engine(tmp_path: Path) -> None:
-    modules = loaded(run("tools", "list"), cwd=tmp_path)
-    assert not modules & {"textual", "prompt_toolkit", "openai", "hermes_engine.session", "asyncio"}
+@pytest.mark.parametrize("verb", [("tools", "list"), ("profile", "list"), ("config", "get"), ("sessions", "list")])
+def test_listing_verbs_load_no_engine(verb: tuple[str, ...], tmp_path: Path) -> None:
+    modules = loaded(run(*verb), cwd=tmp_path)
+    assert not modules & {"textual", "prompt_toolkit", "openai", "aiohttp", "hermes_engine.session"}
+    if verb[0] != "tools":
+        assert "asyncio" not in modules

@@ -38,7 +38,7 @@ def test_the_answer_comes_line_by_line_as_lines_complete() -> None:
     assert feed(lines, events.TextDelta(session="s", run="r", text="o")) == []
     assert feed(lines, events.TextDelta(session="s", run="r", text="\n\nthree")) == ["two", ""]
     assert feed(lines, events.ReplyFinished(session="s", run="r", text="one\ntwo\n\nthree")) == ["three"]
-    assert feed(lines, events.TurnFinished(session="s", run="r")) == []
+    assert feed(lines, events.TurnFinished(session="s", run="r")) == [""], "a blank line between turns"
 
 
 @given(st.text(alphabet="ab\n", max_size=60), st.integers(1, 7))
@@ -56,7 +56,7 @@ def test_the_printed_answer_is_the_answer_however_it_is_cut(text: str, size: int
 
 
 def test_an_answer_without_deltas_is_printed_from_the_reply() -> None:
-    assert feed(EventLines("s"), *turn(events.ReplyFinished(session="s", run="r", text="a\nb")))[1:] == ["a", "b"]
+    assert feed(EventLines("s"), *turn(events.ReplyFinished(session="s", run="r", text="a\nb")))[1:] == ["a", "b", ""]
 
 
 def test_a_retried_step_begins_anew_and_says_so() -> None:
@@ -73,7 +73,7 @@ def test_a_retried_step_begins_anew_and_says_so() -> None:
     assert printed[1] == "half"
     assert "void" in printed[2]
     assert "500" in printed[2]
-    assert printed[3:] == ["whole"]
+    assert printed[3:] == ["whole", ""]
 
 
 def test_thinking_is_one_short_line() -> None:
@@ -103,7 +103,7 @@ def test_other_chats_and_child_runs_are_not_printed() -> None:
 
 def test_a_failed_turn_prints_what_came_and_why() -> None:
     fed = turn(events.TextDelta(session="s", run="r", text="half"), status="error", error="HTTP 500")
-    assert feed(EventLines("s"), *fed)[1:] == ["half", "✗ error: HTTP 500"]
+    assert feed(EventLines("s"), *fed)[1:] == ["half", "✗ error: HTTP 500", ""]
 
 
 def test_batch_runs_are_told_with_counts_that_add_up() -> None:
