@@ -23,6 +23,7 @@ from hermes_engine.redaction import Redactor
 from hermes_engine.requests import Broker
 from hermes_engine.sandbox.local import LocalSandbox
 from hermes_engine.settings import Endpoint
+from hermes_engine.tools.context import ToolLimits
 from hermes_engine.tools.permissions import Gate
 from hermes_engine.tools.toolbox import build_toolbox
 from hermes_engine.tools.workspace import Workspace
@@ -134,7 +135,7 @@ class Assembly:
             on_job_end=on_job_end,
         )
         if above is not None:
-            return Hands(workspace, sandbox, above.child(spec.mode))
+            return Hands(workspace, sandbox, above.child(spec.mode, workspace))
         gate = Gate(
             spec.mode,
             self.broker,
@@ -167,6 +168,7 @@ class Assembly:
             ConfigError: no model can be asked.
             UsageError: an unknown toolset or model.
         """
+        settings = self.resolved.settings
         endpoint = self.resolved.endpoint_for(spec.model or None)
         client = self.clients.of(endpoint)
         hands = hands or self.hands(spec, agent)
@@ -177,6 +179,7 @@ class Assembly:
             sandbox=hands.sandbox,
             gate=hands.gate,
             redactor=self.redactor,
+            limits=ToolLimits(settings.terminal.timeout_seconds, settings.web),
         )
         text = self.instructions(spec)
         conversation = [message for message in history if message.role != "system"]
@@ -222,9 +225,11 @@ class RowAgents:
         self._assembly = Assembly(resolved, broker, clients=self.clients, deltas=deltas, wait_out=wait_out)
         self.redactor = self._assembly.redactor
 
-    async def build(self, spec: AgentSpec, *, history: Sequence[Message] = ()) -> Agent:
-        """A row's agent. Raises ConfigError or UsageError, see `Assembly.build`."""
-        return await self._assembly.build(spec, agent=spec.name, history=history)
+    async def build(self, spec: AgentSpec, *, history: Sequence[Message] = (), prompt: str = "") -> Agent:
+        """A row's agent; hosts in `prompt` count as named by a person. Raises as `Assembly.build` does."""
+        hands = self._assembly.hands(spec, spec.name)
+        hands.gate.trust.person_said(prompt)
+        return await self._assembly.build(spec, agent=spec.name, history=history, hands=hands)
 
     def instructions(self, spec: AgentSpec) -> str:
         """The system message that rows of this spec get, "" for none."""

@@ -148,6 +148,7 @@ class Chat:
 
     def begin(self, text: str) -> None:
         """Starts a turn with `text`; the caller has claimed it."""
+        self.hands.gate.trust.person_said(text)
         self._start(lambda emit: self._turn(text, emit))
         if not self.title:
             self.title = text.strip().split("\n", 1)[0][:80]
@@ -161,6 +162,7 @@ class Chat:
         """Hands text to the running turn; False when none can take it."""
         if self._agent is None or not self._busy:
             return False
+        self.hands.gate.trust.person_said(text)
         self._agent.steer(text)
         return True
 
