@@ -158,14 +158,23 @@ def dispatch(text: str, host: CommandHost) -> Dispatched:
         host.show(Output("error", _unknown_line(parsed)))
         return "refused"
     chosen = parsed.command
-    if not chosen.while_busy and host.engine.busy(host.session):
-        host.show(Output("error", _("/{name} works when this turn has ended; Esc stops it").format(name=chosen.name)))
+    if not chosen.while_busy and (reason := _must_wait(chosen, host)):
+        host.show(Output("error", reason))
         return "refused"
     if chosen.blocking:
         host.in_background(lambda: _run(chosen, host, parsed.args))
     else:
         _run(chosen, host, parsed.args)
     return "ran"
+
+
+def _must_wait(chosen: Command, host: CommandHost) -> str:
+    """Why the command cannot run now, or ""."""
+    try:
+        busy = host.engine.busy(host.session)
+    except HermesError as error:
+        return error.line
+    return _("/{name} works when this turn has ended; Esc stops it").format(name=chosen.name) if busy else ""
 
 
 def _run(chosen: Command, host: CommandHost, args: str) -> None:

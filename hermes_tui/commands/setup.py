@@ -160,7 +160,9 @@ def keys(host: CommandHost, args: str) -> None:
 @command("settings", help="Show the settings in effect", group="Set-up", while_busy=True, blocking=True)
 def settings(host: CommandHost, args: str) -> None:
     if not host.open_screen("settings"):
-        values = host.resolved.settings.model_dump(mode="json")
+        from hermes_engine.redaction import Redactor
+
+        values = Redactor(host.resolved.secrets).value(host.resolved.settings.model_dump(mode="json"))
         rows = tuple((key, shown_value(value)) for key, value in flat(values))
         line = _("{path}; `hermes config set KEY VALUE` changes it.").format(path=host.resolved.home.config)
         host.show(Output("table", line, _("Settings"), (_("key"), _("value")), rows))

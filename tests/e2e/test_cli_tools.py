@@ -130,6 +130,16 @@ def test_sessions_list_show_delete(serve: Serve, tmp_path: Path) -> None:
     assert [row[0] for row in hermes("sessions", "list").rows] == [second]
 
 
+def test_resume_opens_the_chat_again(serve: Serve, tmp_path: Path) -> None:
+    server = serve([say("the answer")])
+    session = chat(server.base_url, "one", tmp_path)
+    flags = ("--base-url", server.base_url, "-m", "m")
+    with Terminal("sessions", "resume", session[:17], *flags, cwd=tmp_path, term="dumb") as terminal:
+        terminal.until("Going on with one: 2 messages.")
+        terminal.line("/quit")
+        assert terminal.ended() == 0
+
+
 def test_reading_makes_no_file(isolated_home: Path) -> None:
     hermes("sessions", "list")
     hermes("tools", "list")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from hermes_engine.errors import NotConfigured
 from hermes_engine.events import BatchFinished, Event, TurnFinished, TurnStarted
 from hermes_engine.profiles import Resolved, resolve
 from hermes_engine.session import Engine
@@ -26,13 +27,15 @@ class Desk:
 
     kind: HostKind = "repl"
 
-    def __init__(self, resolved: Resolved, cwd: Path) -> None:
+    def __init__(self, resolved: Resolved, cwd: Path | None) -> None:
         self.events: list[Event] = []
         self._news = threading.Condition()
         self.resolved = resolved
-        self.engine = Engine(resolved, self._hear, attended=True)
-        self.engine.start()
-        self.session = self.engine.open_session(cwd).id
+        self._engine = Engine(resolved, self._hear, attended=True) if cwd else None
+        self.session = ""
+        if self._engine and cwd:
+            self._engine.start()
+            self.session = self._engine.open_session(cwd).id
         self.shown: list[Output] = []
         self.screens: dict[str, dict[str, str]] = {}
         self.has_screens = False
@@ -40,6 +43,13 @@ class Desk:
         self.copied = ""
         self.draft = ""
         self.opened: list[str | None] = []
+
+    @property
+    def engine(self) -> Engine:
+        """The engine; there is none before a model is set up."""
+        if self._engine is None:
+            raise NotConfigured("no model is set up yet")
+        return self._engine
 
     def _hear(self, event: Event) -> None:
         with self._news:
@@ -355,6 +365,13 @@ def test_batch_runs_beside_the_chat(sit: Sit) -> None:
     assert row[:4] == (finished.name, "done", "2/2", "2 kept")
     assert desk.do("/batch nosuch.jsonl").kind == "error"
     assert desk.do("/batch stop nosuch").kind == "error"
+
+
+@pytest.mark.parametrize("text", ["/new", "/compact", "/agents", "/model x"])
+def test_commands_before_a_model_is_set_up_say_so(text: str, tmp_path: Path) -> None:
+    desk = Desk(resolve(Overrides(model="demo")), None)
+    dispatch(text, desk)
+    assert desk.shown == [Output("error", "no model is set up yet")]
 
 
 def test_run_names_are_safe() -> None:
