@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import itertools
 import os
 import shutil
 import stat
-import tempfile
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +22,10 @@ from hermes_engine.batch.job import Job, Row, RowResult, ToolCount
 from hermes_engine.errors import StateError
 from hermes_engine.events import Emitter, Event, Sink, ToolFinished
 from hermes_engine.messages import Message
+from hermes_engine.paths import DIR_MODE
 from hermes_engine.protocols import AgentSpec, RunningAgent, TurnResult
+
+_numbers = itertools.count(1)
 
 
 class RowAgents(Protocol):
@@ -88,10 +91,13 @@ async def run_row(row: Row, job: Job, emit: Sink, agents: RowAgents) -> RowResul
 
 
 def _fresh(work: Path, index: int) -> Path:
+    """A new private folder; `work` is this process's alone, so a number makes the name free."""
+    folder = work / f"row-{index}-{next(_numbers)}"
     try:
-        return Path(tempfile.mkdtemp(prefix=f"row-{index}-", dir=work))
+        os.mkdir(folder, DIR_MODE)  # noqa: PTH102 - once a row
     except OSError as error:
         raise StateError(f"cannot make a folder for a row in {work}: {error.strerror or error}") from error
+    return folder
 
 
 def _refusal(row: Row) -> str:

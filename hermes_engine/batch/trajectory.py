@@ -42,22 +42,23 @@ def reasoning_of(messages: Iterable[Message]) -> dict[str, int]:
     return {"turns": len(thoughts), "with_reasoning": sum(thoughts)}
 
 
-def turn(message: Message) -> dict[str, Any]:
-    """One entry of `conversations`."""
+def turn(message: Message, redactor: Redactor) -> dict[str, Any]:
+    """One entry of `conversations`, without secrets."""
     if message.role != "assistant":
-        return {"from": _FROM[message.role], "value": message.content}
+        return {"from": _FROM[message.role], "value": redactor.text(message.content)}
     thought, text = thought_and_text(message)
     if thought:
         text = f"<think>\n{thought}\n</think>\n{text}" if text else f"<think>\n{thought}\n</think>"
-    return {"from": "gpt", "value": text, "tool_calls": [recorded(call) for call in message.tool_calls]}
+    asked = [recorded(call, redactor) for call in message.tool_calls]
+    return {"from": "gpt", "value": redactor.text(text), "tool_calls": asked}
 
 
-def recorded(call: ToolCall) -> dict[str, Any]:
+def recorded(call: ToolCall, redactor: Redactor) -> dict[str, Any]:
     """A call as the record has it; arguments that are no plain JSON object stand as {"_raw": text}."""
     arguments = call.parsed()
     if arguments is None or not _plain(arguments):
         arguments = {"_raw": call.arguments}
-    return {"name": call.name, "arguments": arguments}
+    return {"name": redactor.text(call.name), "arguments": redactor.value(arguments)}
 
 
 def _plain(value: Any) -> bool:
@@ -96,10 +97,9 @@ def make_record(
     names = dict.fromkeys((*tools, *result.offered))
     stats, errors = dense(names, dict(result.tools))
     completed = result.stop_reason == "done"
-    conversations = redactor.value([turn(message) for message in result.conversation])
     return {
         "prompt_index": row.index,
-        "conversations": conversations,
+        "conversations": [turn(message, redactor) for message in result.conversation],
         "completed": completed,
         "toolsets_used": list(result.toolsets),
         "tool_stats": stats,

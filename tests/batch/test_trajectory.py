@@ -126,21 +126,21 @@ def test_the_record_is_the_contracts() -> None:
     ],
 )
 def test_f2_1_reasoning_stands_once_at_the_start(message: Message, value: str) -> None:
-    assert turn(message)["value"] == value
+    assert turn(message, Redactor())["value"] == value
 
 
 def test_f2_3_only_the_four_names_and_calls_on_every_gpt_turn_and_no_other() -> None:
     made = record(RowResult("done", conversation=conversation()))["conversations"]
     assert {entry["from"] for entry in made} == {"human", "gpt", "tool"}
     assert all(("tool_calls" in entry) == (entry["from"] == "gpt") for entry in made)
-    assert turn(Message("system", "s")) == {"from": "system", "value": "s"}
+    assert turn(Message("system", "s"), Redactor()) == {"from": "system", "value": "s"}
 
 
 @pytest.mark.parametrize(
     "arguments", ['{"a": 1', "[1]", '"x"', '{"a": NaN}', '{"a": 1e999}', '{"a": 99999999999999999999}']
 )
 def test_arguments_that_are_no_plain_object_are_kept_raw(arguments: str) -> None:
-    assert recorded(ToolCall("c", "t", arguments)) == {"name": "t", "arguments": {"_raw": arguments}}
+    assert recorded(ToolCall("c", "t", arguments), Redactor()) == {"name": "t", "arguments": {"_raw": arguments}}
 
 
 def test_f2_12_arguments_are_an_object_decoded_once() -> None:
