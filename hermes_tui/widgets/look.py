@@ -91,6 +91,7 @@ class Look:
             "h-text": palette.text,
             "h-soft": palette.soft,
             "h-faint": palette.faint,
+            "h-faint-style": "dim" if palette.native else "none",
             "h-accent": palette.accent,
             "h-warning": palette.warning,
             "h-line": palette.line,

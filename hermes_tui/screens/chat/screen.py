@@ -10,13 +10,14 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
-from textual.screen import Screen
 
+from hermes_engine.events import TurnFinished, TurnStarted
 from hermes_tui.presenter.chat import ChatPresenter
 from hermes_tui.presenter.history import blocks_of
 from hermes_tui.screens.chat.asking import Asking
 from hermes_tui.screens.chat.completing import Completing
 from hermes_tui.screens.chat.sending import Sending
+from hermes_tui.screens.steady import SteadyScreen
 from hermes_tui.texts import _
 from hermes_tui.widgets import chrome
 from hermes_tui.widgets.bar import Bar
@@ -42,7 +43,7 @@ STYLES = Path(__file__).with_name("chat.tcss")
 """The screen's style sheet. The app loads it: the toolkit passes over that of an app's first screen."""
 
 
-class ChatScreen(Screen[None]):
+class ChatScreen(SteadyScreen[None]):
     """One chat."""
 
     AUTO_FOCUS = "Area"
@@ -114,6 +115,8 @@ class ChatScreen(Screen[None]):
     def take(self, events: Sequence[Event]) -> None:
         """Shows events."""
         known = set(self.presenter.requests)
+        if any(isinstance(event, (TurnStarted, TurnFinished)) for event in events):
+            self.desk.refresh()
         for event in events:
             self.presenter.take(event)
         self.asking.settled()

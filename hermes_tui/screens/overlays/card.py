@@ -13,12 +13,12 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.message import Message
-from textual.screen import ModalScreen
 from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Static
 
 from hermes_tui.cleaning import one_line
+from hermes_tui.screens.steady import SteadyModal
 from hermes_tui.texts import _, ngettext
 from hermes_tui.widgets.look import look_of
 from hermes_tui.widgets.rows import row_of, shorten, spread
@@ -105,7 +105,7 @@ class Choices(Widget, can_focus=True):
             self.action_take()
 
 
-class Card(ModalScreen[str]):
+class Card(SteadyModal[str]):
     """Returns the id of the answer, "" when it was closed without one."""
 
     CSS_PATH = Path(__file__).with_name("overlays.tcss")

@@ -14,12 +14,12 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.geometry import Region, Size
 from textual.message import Message
-from textual.screen import ModalScreen
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widgets import Input, Static
 
 from hermes_tui.cleaning import one_line
+from hermes_tui.screens.steady import SteadyModal
 from hermes_tui.texts import _
 from hermes_tui.widgets.look import look_of
 from hermes_tui.widgets.rows import row_of, shorten, spread
@@ -120,7 +120,7 @@ class PickList(ScrollView):
             self.post_message(self.Clicked())
 
 
-class Picker(ModalScreen[str | None]):
+class Picker(SteadyModal[str | None]):
     """Returns the id of the chosen row, or None. `preview` is told of each row the arrows come to."""
 
     CSS_PATH = Path(__file__).with_name("overlays.tcss")
