@@ -7,7 +7,7 @@ import sys
 import click
 
 from hermes_engine.errors import UsageError
-from hermes_tui.cli.flags import EVERY, Flags, load, resolve, takes
+from hermes_tui.cli.flags import EVERY, Flags, here, load, resolve, takes
 from hermes_tui.cli.oneshot import Form, ask_once, read_prompt
 from hermes_tui.cli.shape import Verb
 from hermes_tui.printing.streams import dumb, err, is_terminal
@@ -57,14 +57,22 @@ def open_here(flags: Flags) -> int:
         return _plain_shell(flags)
     from hermes_tui.app import run_app
 
-    return run_app(lambda: load(flags), resume=flags.resume, continue_last=flags.continue_last, mode=flags.mode)
+    return run_app(
+        lambda: load(flags), resume=flags.resume, continue_last=flags.continue_last, mode=flags.mode, cwd=here()
+    )
 
 
 def _plain_shell(flags: Flags) -> int:
     from hermes_tui.repl import run_repl
 
+    cwd = here()
     return run_repl(
-        resolve(flags), resume=flags.resume, continue_last=flags.continue_last, mode=flags.mode, linear=flags.linear
+        resolve(flags),
+        cwd,
+        resume=flags.resume,
+        continue_last=flags.continue_last,
+        mode=flags.mode,
+        linear=flags.linear,
     )
 
 

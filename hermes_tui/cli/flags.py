@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -120,14 +121,31 @@ def load(flags: Flags) -> Resolved:
     """The settings in force; says nothing about them.
 
     Raises:
-        ConfigError, UsageError: see `hermes_engine.profiles.resolve`.
+        ConfigError, UsageError: see `hermes_engine.profiles.resolve`; also for a set that costs tokens and has to
+            be enabled in the profile before `-t` may name it.
     """
     from hermes_engine.profiles import resolve as resolve_profile
+    from hermes_engine.toolsets import BY_NAME_ONLY, expand
     from hermes_tui.printing.faults import keep_out
 
-    resolved = resolve_profile(overrides(flags))
+    wanted = overrides(flags)
+    resolved = resolve_profile(wanted)
+    for name in BY_NAME_ONLY & set(wanted.toolsets or ()):
+        own = resolve_profile(dataclasses.replace(wanted, toolsets=None)).settings.toolsets
+        if name not in expand(own):
+            raise UsageError(
+                _("the toolset {name} is not enabled").format(name=name), hint=f"hermes tools enable {name}"
+            )
     keep_out(resolved.secrets)
     return resolved
+
+
+def here() -> Path:
+    """The current folder. Raises UsageError when it is gone."""
+    try:
+        return Path.cwd()
+    except OSError:
+        raise UsageError(_("the current folder is gone"), hint=_("go to one that exists")) from None
 
 
 def resolve(flags: Flags) -> Resolved:

@@ -13,13 +13,12 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from hermes_engine.errors import UsageError
 from hermes_engine.events import Event, TextDelta, ToolFinished, TurnFinished, TurnStarted, to_json
 from hermes_tui.cleaning import clean, one_line
-from hermes_tui.cli.flags import Flags, resolve
+from hermes_tui.cli.flags import Flags, here, resolve
 from hermes_tui.printing.lines import EventLines
 from hermes_tui.printing.records import out_json, out_json_line
 from hermes_tui.printing.streams import err, error, out
@@ -46,6 +45,7 @@ def ask_once(flags: Flags, prompt: str, *, form: Form = "text", quiet: bool = Fa
     """
     if not prompt.strip():
         raise UsageError(_("the prompt is empty"))
+    cwd = here()
     resolved = resolve(flags)
     resolved.endpoint_for()
     from hermes_engine.session import Engine
@@ -54,7 +54,7 @@ def ask_once(flags: Flags, prompt: str, *, form: Form = "text", quiet: bool = Fa
     engine = Engine(resolved, inbox.put, attended=False)
     engine.start()
     try:
-        view = engine.open_session(Path.cwd(), resume=flags.resume, continue_last=flags.continue_last, mode=flags.mode)
+        view = engine.open_session(cwd, resume=flags.resume, continue_last=flags.continue_last, mode=flags.mode)
         turn = _Turn(engine, view.id, inbox, form=form, quiet=quiet)
         with turn.stoppable():
             engine.send(view.id, prompt)

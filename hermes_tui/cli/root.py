@@ -53,6 +53,14 @@ def hermes(context: click.Context, flags: Flags, version: bool) -> int:
     return 0
 
 
+@hermes.command("help", hidden=True)
+@click.argument("names", nargs=-1)
+@click.pass_context
+def help_(context: click.Context, names: tuple[str, ...]) -> int:
+    """`hermes help COMMAND` is `hermes COMMAND -h`."""
+    return invoke([*names, "--help"])
+
+
 def invoke(args: Sequence[str]) -> int:
     """Runs a command line.
 

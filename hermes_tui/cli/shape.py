@@ -46,8 +46,12 @@ class Group(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command the first argument names. Raises UnknownName, which lists the names."""
         if args and not args[0].startswith("-") and self.get_command(ctx, spelling(args[0])) is None:
-            raise UnknownName("command", args[0], self.list_commands(ctx))
+            raise UnknownName("command", args[0], self.shown(ctx))
         return super().resolve_command(ctx, args)
+
+    def shown(self, ctx: click.Context) -> list[str]:
+        """Names of the commands that are listed."""
+        return [name for name in self.list_commands(ctx) if name not in self.commands or not self.commands[name].hidden]
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes the help."""

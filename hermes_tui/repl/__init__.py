@@ -6,6 +6,7 @@ Knows the engine, the commands and printing; never Textual.
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 def run_repl(
     resolved: Resolved,
+    cwd: Path,
     *,
     resume: str | None = None,
     continue_last: bool = False,
@@ -32,7 +34,7 @@ def run_repl(
     from hermes_tui.printing.streams import dumb, is_terminal
     from hermes_tui.repl.shell import Opening
 
-    opening = Opening(resolved, resume=resume, continue_last=continue_last, mode=mode)
+    opening = Opening(resolved, cwd, resume=resume, continue_last=continue_last, mode=mode)
     both = is_terminal(sys.stdin) and is_terminal(sys.stdout)
     if both and not linear and not dumb():
         from hermes_tui.repl.editor import run_editor

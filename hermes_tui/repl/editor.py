@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 KEY_SECONDS = 0.1
 """How long Esc waits for the rest of an Alt key."""
 
+REDRAW_SECONDS = 0.05
+"""At least so long between two drawings of the prompt, however many rows a batch ends."""
+
 _ENDS = (signal.SIGTERM, signal.SIGHUP)
 
 
@@ -125,6 +128,7 @@ class EditorFront:
         )
         self._session = session
         session.app.ttimeoutlen = session.app.timeoutlen = KEY_SECONDS
+        session.app.min_redraw_interval = REDRAW_SECONDS
         shell.greet()
         with self._lock:
             self._loop, self._scheduled = loop, True

@@ -6,6 +6,7 @@ Everything here runs on the front's one thread; `Front.post` brings work of othe
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -42,6 +43,7 @@ class Opening:
     """With what the shell opens."""
 
     resolved: Resolved
+    cwd: Path
     resume: str | None = None
     continue_last: bool = False
     mode: str | None = None
@@ -93,16 +95,17 @@ class Shell:
 
         self.front = front
         self.resolved = opening.resolved
+        self.cwd = opening.cwd
         self.waiting: dict[str, ApprovalAsked | QuestionAsked] = {}
         self.failed = 0
         self._shown_at = 0.0
-        self._asked_to_leave = 0.0
+        self._asked_to_leave = -math.inf
         self.engine: Engine = Engine(self.resolved, self._sink, attended=attended)
         self.engine.start()
         self.host = ShellHost(self)
         try:
             view = self.engine.open_session(
-                Path.cwd(), resume=opening.resume, continue_last=opening.continue_last, mode=opening.mode
+                self.cwd, resume=opening.resume, continue_last=opening.continue_last, mode=opening.mode
             )
         except BaseException:
             self.engine.close()
@@ -269,7 +272,7 @@ class Shell:
 
         def work() -> None:
             try:
-                view = self.engine.open_session(Path.cwd(), resume=resume)
+                view = self.engine.open_session(self.cwd, resume=resume)
             except HermesError as error:
                 line = error.line
                 self.front.post(lambda: self.say("error", line))

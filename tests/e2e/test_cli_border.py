@@ -64,6 +64,29 @@ def test_wrong_usage_is_one_line_and_exit_2(args: list[str], says: str) -> None:
     assert says in done.err
 
 
+def test_help_as_a_word() -> None:
+    assert hermes("help").out == hermes("-h").out
+    assert hermes("help", "profile", "create").out == hermes("profile", "create", "-h").out
+    assert "help" not in hermes("nosuch").err.split("valid:")[1]
+
+
+def test_kanban_is_named_only_where_it_is_enabled(tmp_path: Path) -> None:
+    done = hermes("chat", "-q", "hi", "-m", "demo", "-t", "file,kanban", cwd=tmp_path)
+    assert (done.code, done.out) == (2, "")
+    assert "hermes tools enable kanban" in done.err
+    hermes("tools", "enable", "kanban")
+    assert hermes("chat", "-q", "hi", "-m", "demo", "-t", "file,kanban", cwd=tmp_path).code == 0
+
+
+def test_a_current_folder_that_is_gone_is_said_plainly(tmp_path: Path) -> None:
+    command = f'mkdir gone && cd gone && rmdir ../gone && "{COMMAND[0]}" -m hermes_tui.cli chat -q hi -m demo'
+    done = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, env=environment(), cwd=tmp_path, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "hermes: the current folder is gone — go to one that exists\n"
+
+
 def test_a_flag_is_spelled_either_way(tmp_path: Path) -> None:
     for spelling in ("--base-url", "--base_url"):
         done = hermes("doctor", spelling, "http://127.0.0.1:9/v1", "-m", "m", "--json")
