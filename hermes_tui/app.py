@@ -84,6 +84,8 @@ class HermesApp(App[int]):
     def watch_theme(self, name: str) -> None:
         """Another theme: another look."""
         self.look = Look.of(self._themes[name], glyphs=self._glyphs, motion=self._motion)
+        if self.is_running and self.chat.is_mounted:
+            self.call_after_refresh(self.chat.relook)
 
     # Starting
 
@@ -132,10 +134,14 @@ class HermesApp(App[int]):
         if resolved is None:
             return
         if await self.push_screen_wait(FirstRun(self.desk, resolved, resolved.env)) != "ready":
-            self.chat.say(NoticeBlock(_("No model is set up. Send something to choose one, or leave with Ctrl+D.")))
+            if self.chat.sending.set_up is None:
+                self.chat.say(NoticeBlock(_("No model is set up. Send something to choose one, or leave with Ctrl+D.")))
+            self.chat.sending.set_up = self._set_up_again
             return
         await self._open(await self.desk.off_loop(self.desk.load))
-        self.chat.say(NoticeBlock(_('Try: "what is in this folder?"   /help   /batch examples/prompts.jsonl')))
+
+    def _set_up_again(self) -> None:
+        self.run_worker(self.set_up(), group="set up", exclusive=True, exit_on_error=False)
 
     def _apply(self, resolved: Resolved) -> None:
         """Takes over what the settings say of the interface."""
@@ -153,7 +159,7 @@ class HermesApp(App[int]):
         desk.show(view)
         desk.bridge.connect(lambda: self.call_later(self._drain))
         CODE.start(desk.pool, self.chat.transcript.recolour)
-        self.chat.opened(view)
+        await self.chat.opened(view)
         for line in resolved.warnings:
             self.chat.say(NoticeBlock(line, "warning"))
         desk.branch = await desk.off_loop(lambda: git_branch(desk.cwd))
@@ -221,7 +227,7 @@ class HermesApp(App[int]):
             self.say(OutputBlock("error", error.line))
             return
         desk.show(view)
-        self.chat.opened(view)
+        await self.chat.opened(view)
 
     def set_draft(self, text: str) -> None:
         """Puts text into the prompt."""

@@ -53,7 +53,7 @@ def _prompt() -> tuple[KeyRow, ...]:
     group = _("Prompt")
     return (
         KeyRow(group, "Enter", _("send")),
-        KeyRow(group, "Ctrl+J, Shift+Enter, Alt+Enter, \\ Enter", _("new line")),
+        KeyRow(group, "Ctrl+J, Shift+Enter, Alt+Enter", _("new line; so does Enter after a \\")),
         KeyRow(group, "/", _("commands")),
         KeyRow(group, "@", _("files")),
         KeyRow(group, "Tab", _("take the proposal; on none: to the transcript"), "", ("tab",)),

@@ -45,7 +45,7 @@ def status(place: PlaceFacts, work: WorkFacts, width: int, glyphs: Glyphs) -> Si
     if width < NARROW:
         return _narrow_status(place, work, glyphs)
     left = [] if width >= WIDE else work_parts(work, glyphs)
-    mode = Part(f"{_mode_name(place.mode)} {glyphs.more}", "soft", "mode", weight=6, gap=1 if not left else 2)
+    mode = Part(f"{_mode_name(place.mode)} {glyphs.more}", "soft", "mode", weight=6, gap=1 if width >= WIDE else 2)
     model = Part(f"{place.model or _('no model')} {glyphs.more}", "soft", "model", weight=4, shrinks=8)
     right = _right_keys(place, width, glyphs)
     if width >= WIDE:

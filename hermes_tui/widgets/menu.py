@@ -13,7 +13,7 @@ from textual.widget import Widget
 
 from hermes_tui.cleaning import one_line
 from hermes_tui.widgets.look import look_of
-from hermes_tui.widgets.rows import row_of, shorten
+from hermes_tui.widgets.rows import list_row, shorten
 
 MAX_ROWS = 8
 
@@ -30,7 +30,7 @@ class Proposal:
 class Menu(Widget):
     """Proposals, one of them chosen."""
 
-    DEFAULT_CSS = "Menu { height: auto; display: none; background: $h-raised; } Menu.-open { display: block; }"
+    DEFAULT_CSS = "Menu { height: auto; display: none; } Menu.-open { display: block; }"
 
     class Picked(Message):
         """A row was clicked."""
@@ -90,7 +90,7 @@ class Menu(Widget):
         item = self._items[place]
         column = min(max((len(one_line(entry.text)) for entry in self._items), default=0) + 2, max(12, width // 2))
         chosen = place == self._chosen
-        line = Text(f" {look.glyphs.prompt} " if chosen else "   ", look.accent)
+        line = Text().append(f" {look.glyphs.prompt} " if chosen else "   ", look.accent)
         line.append_text(shorten(Text(one_line(item.text), look.text), column))
         if item.help:
             line.append(" " * max(2, column + 3 - line.cell_len))
@@ -99,10 +99,7 @@ class Menu(Widget):
             more = f" {place + 1}/{len(self._items)} "
             line = shorten(line, width - len(more))
             line.append(" " * max(0, width - line.cell_len - len(more))).append(more, look.faint)
-        strip = row_of(shorten(line, width)).strip.apply_style(self.rich_style)
-        if chosen:
-            strip = strip.adjust_cell_length(width, self.rich_style).apply_style(look.picked)
-        return strip.adjust_cell_length(width, self.rich_style)
+        return list_row(line, width, self.rich_style, look, chosen=chosen)
 
     def on_click(self, event: events.Click) -> None:
         """Takes the row."""

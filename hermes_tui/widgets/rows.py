@@ -6,6 +6,7 @@ Knows terminal cells and grapheme clusters; knows no block and no screen.
 from __future__ import annotations
 
 import io
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, split_graphemes
 from rich.console import Console
@@ -13,6 +14,9 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 from textual.strip import Strip
+
+if TYPE_CHECKING:
+    from hermes_tui.widgets.look import Look
 
 CONSOLE = Console(file=io.StringIO(), color_system="truecolor", force_terminal=True, legacy_windows=False, markup=False)
 """Only renders `Text` into segments; nothing is ever printed to it."""
@@ -189,6 +193,17 @@ def shorten(text: Text, width: int, mark: str = "…") -> Text:
     line = text[: max(0, len(kept) - len(mark))]
     line.append(mark[: max(0, width)])
     return line
+
+
+def list_row(line: Text, width: int, base: Style, look: Look, *, chosen: bool) -> Strip:
+    """A row of a list in exactly `width` cells; the chosen one is marked as the theme can."""
+    strip = row_of(shorten(line, width)).strip
+    if not chosen:
+        return strip.apply_style(base).adjust_cell_length(width, base)
+    if look.palette.native:
+        text = strip.text
+        return Strip([Segment(text + " " * (width - strip.cell_length), base + look.picked)], width)
+    return strip.apply_style(base).adjust_cell_length(width, base).apply_style(look.picked)
 
 
 def blank(width: int, style: Style | None = None) -> Segment:

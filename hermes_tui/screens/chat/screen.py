@@ -21,7 +21,7 @@ from hermes_tui.screens.steady import SteadyScreen
 from hermes_tui.texts import _
 from hermes_tui.widgets import chrome
 from hermes_tui.widgets.bar import Bar
-from hermes_tui.widgets.blocks import Block, OutputBlock, RequestBlock
+from hermes_tui.widgets.blocks import Block, OutputBlock, RequestBlock, WelcomeBlock
 from hermes_tui.widgets.look import look_of
 from hermes_tui.widgets.menu import Menu
 from hermes_tui.widgets.prompt import History, Prompt
@@ -37,6 +37,15 @@ if TYPE_CHECKING:
 
 SHORT, TINY = 18, 9
 """Rows below which lines round the prompt go, and below which all but transcript, prompt and status go."""
+
+
+def suggestions() -> list[tuple[str, str]]:
+    """What an empty chat proposes, one a capability."""
+    return [
+        (_("what is in this folder?"), _("it reads and runs what it needs")),
+        ("/batch examples/prompts.jsonl", _("every prompt of a file, in the background")),
+        ("/help", _("everything else")),
+    ]
 
 
 STYLES = Path(__file__).with_name("chat.tcss")
@@ -78,6 +87,7 @@ class ChatScreen(SteadyScreen[None]):
         self.sending = Sending(self)
         self.side_mode = "auto"
         self.frame = 0
+        self.welcome: WelcomeBlock | None = None
         self._drawer = False
 
     def compose(self) -> ComposeResult:
@@ -101,7 +111,7 @@ class ChatScreen(SteadyScreen[None]):
 
     # From the app
 
-    def opened(self, view: SessionView) -> None:
+    async def opened(self, view: SessionView) -> None:
         """A chat is open now: its blocks, and what waits for an answer."""
         self.transcript.empty()
         self.presenter.show(view.id, view.agent)
@@ -109,7 +119,10 @@ class ChatScreen(SteadyScreen[None]):
         engine = self.desk.engine
         for request in engine.broker.pending() if engine is not None else ():
             self.presenter.ask(request)
-        self.sending.opened()
+        if not view.messages:
+            self.welcome = WelcomeBlock(suggestions())
+            self.transcript.add(self.welcome)
+        await self.sending.opened()
         self.refresh_facts()
 
     def take(self, events: Sequence[Event]) -> None:
@@ -117,6 +130,9 @@ class ChatScreen(SteadyScreen[None]):
         known = set(self.presenter.requests)
         if any(isinstance(event, (TurnStarted, TurnFinished)) for event in events):
             self.desk.refresh()
+            if self.welcome is not None:
+                self.transcript.take_out(self.welcome)
+                self.welcome = None
         for event in events:
             self.presenter.take(event)
         self.asking.settled()
@@ -158,6 +174,13 @@ class ChatScreen(SteadyScreen[None]):
             self.queue.show(desk.queued, busy=place.busy)
         if self.sidebar.display:
             self.sidebar.show(work)
+
+    def relook(self) -> None:
+        """Another theme: everything that keeps styles is drawn again."""
+        self.prompt.redraw()
+        self.queue.show(self.desk.queued, busy=self.desk.busy)
+        self.sidebar.show(self.desk.work_facts(self.asking.fact()))
+        self.refresh(layout=True)
 
     def _escape_words(self) -> str:
         if self.menu.is_open:
@@ -319,6 +342,11 @@ class ChatScreen(SteadyScreen[None]):
         self.transcript.select(None)
         self.prompt.focus_input()
         self.prompt.insert(message.character)
+
+    def on_transcript_suggested(self, message: Transcript.Suggested) -> None:
+        """A suggestion was clicked."""
+        self.prompt.set_draft(message.text)
+        self.prompt.focus_input()
 
     def on_transcript_copied(self, message: Transcript.Copied) -> None:
         """A block's text is wanted."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shlex
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hermes_engine.errors import HermesError
 from hermes_tui.texts import _
-from hermes_tui.widgets.blocks import NoticeBlock, UserBlock
+from hermes_tui.widgets.blocks import NoticeBlock, OutputBlock, UserBlock
 from hermes_tui.widgets.prompt import history as history_file
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ class Sending:
     def __init__(self, screen: ChatScreen) -> None:
         self._screen, self._desk = screen, screen.desk
         self._early: list[tuple[str, UserBlock]] = []
+        self.set_up: Callable[[], None] | None = None
+        """Opens the first-run card; set while no model is set up."""
         self.hint = ""
 
     # Enter
@@ -45,7 +49,11 @@ class Sending:
             return
         self._remember(text)
         screen.prompt.clear()
-        if text.startswith("/") and self._desk.engine is not None:
+        await self._dispatch(text)
+
+    async def _dispatch(self, text: str) -> None:
+        """A command runs, anything else is sent."""
+        if text.startswith("/") and (self._desk.engine is not None or self.set_up is not None):
             await self._command(text)
         else:
             self.send(text)
@@ -57,7 +65,11 @@ class Sending:
     async def _command(self, text: str) -> None:
         from hermes_tui.commands import dispatch
 
-        outcome = dispatch(text, self._screen.host)
+        try:
+            outcome = dispatch(text, self._screen.host)
+        except HermesError as error:
+            self._screen.output(OutputBlock("error", error.line))
+            return
         if outcome == "text":
             self.send(text)
         elif outcome == "refused" and self._screen.prompt.empty:
@@ -67,6 +79,10 @@ class Sending:
     def send(self, text: str) -> None:
         """Sends a message, or queues it while a turn runs or the engine is not up yet."""
         screen, engine = self._screen, self._desk.engine
+        if self.set_up is not None:
+            screen.prompt.set_draft(text)
+            self.set_up()
+            return
         if engine is None or not self._desk.session:
             block = UserBlock(text, _("goes out when the model is ready"))
             self._early.append((text, block))
@@ -76,12 +92,13 @@ class Sending:
         screen.transcript.action_newest()
         screen.refresh_facts()
 
-    def opened(self) -> None:
+    async def opened(self) -> None:
         """A chat is open: what was typed before goes out."""
+        self.set_up = None
         early, self._early = self._early, []
         for text, block in early:
             self._screen.transcript.take_out(block)
-            self.send(text)
+            await self._dispatch(text)
 
     def _send_queued(self) -> None:
         if self._screen.queue.items and self._desk.engine is not None:

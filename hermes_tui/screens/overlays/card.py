@@ -21,7 +21,7 @@ from hermes_tui.cleaning import one_line
 from hermes_tui.screens.steady import SteadyModal
 from hermes_tui.texts import _, ngettext
 from hermes_tui.widgets.look import look_of
-from hermes_tui.widgets.rows import row_of, shorten, spread
+from hermes_tui.widgets.rows import list_row, spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +70,13 @@ class Choices(Widget, can_focus=True):
         if y >= len(self.choices):
             return Strip.blank(width, self.rich_style)
         choice, chosen = self.choices[y], y == self._chosen
-        left = Text(f" {look.glyphs.prompt} " if chosen else "   ", look.accent)
+        left = Text().append(f" {look.glyphs.prompt} " if chosen else "   ", look.accent)
         left.append(f"{y + 1}  ", look.soft).append(one_line(choice.label), look.text)
         column = max(len(one_line(item.label)) for item in self.choices) + 9
         if choice.detail and column + 8 < width:
             left.append(" " * max(2, column - left.cell_len)).append(one_line(choice.detail), look.faint)
         line = spread(left, Text(one_line(choice.right), look.good), width - 1)
-        strip = row_of(shorten(line, width)).strip.apply_style(self.rich_style)
-        strip = strip.adjust_cell_length(width, self.rich_style)
-        return strip.apply_style(look.picked) if chosen else strip
+        return list_row(line, width, self.rich_style, look, chosen=chosen)
 
     def action_move(self, step: int) -> None:
         """Another answer."""
@@ -129,8 +127,13 @@ class Card(SteadyModal[str]):
                 yield Static(Text(self._note), classes="note", markup=False)
 
     def on_choices_taken(self, message: Choices.Taken) -> None:
-        """Returns the answer."""
-        self.dismiss(message.choice.id)
+        """An answer was chosen."""
+        message.stop()
+        self.take(message.choice.id)
+
+    def take(self, chosen: str) -> None:
+        """What follows from an answer: the card returns it."""
+        self.dismiss(chosen)
 
     def action_close(self) -> None:
         """Closes the card."""

@@ -14,7 +14,7 @@ from textual.containers import Vertical
 from textual.widgets import Input, Static
 
 from hermes_tui.screens.overlays import setup
-from hermes_tui.screens.overlays.card import Card, Choice, Choices
+from hermes_tui.screens.overlays.card import Card, Choice
 from hermes_tui.screens.overlays.picker import Item, Picker
 from hermes_tui.screens.overlays.setup import Place
 from hermes_tui.texts import _
@@ -74,9 +74,6 @@ class FirstRun(Card):
         )
         self._trying = False
 
-    def compose(self) -> ComposeResult:
-        yield from super().compose()
-
     def on_mount(self) -> None:
         """Looks for servers on this machine."""
         self.run_worker(self._look(), exit_on_error=False)
@@ -95,12 +92,11 @@ class FirstRun(Card):
             if not self._trying:
                 self.choices.show(self._choices())
 
-    def on_choices_taken(self, message: Choices.Taken) -> None:
+    def take(self, chosen: str) -> None:
         """Tries the choice."""
-        message.stop()
         if not self._trying:
             self._trying = True
-            self.run_worker(self._take(message.choice.id), exit_on_error=False)
+            self.run_worker(self._take(chosen), exit_on_error=False)
 
     async def _take(self, chosen: str) -> None:
         try:

@@ -22,7 +22,7 @@ from hermes_tui.cleaning import one_line
 from hermes_tui.screens.steady import SteadyModal
 from hermes_tui.texts import _
 from hermes_tui.widgets.look import look_of
-from hermes_tui.widgets.rows import row_of, shorten, spread
+from hermes_tui.widgets.rows import list_row, shorten, spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,19 +98,14 @@ class PickList(ScrollView):
             return Strip.blank(width, self.rich_style)
         line = self._lines[place]
         if isinstance(line, str):
-            return (
-                row_of(Text(f"  {line}", look.faint))
-                .strip.apply_style(self.rich_style)
-                .adjust_cell_length(width, self.rich_style)
-            )
+            return list_row(Text(f"  {line}", look.faint), width, self.rich_style, look, chosen=False)
         chosen = place == self._chosen
-        left = Text(f" {look.glyphs.prompt} " if chosen else "   ", look.accent)
+        left = Text().append(f" {look.glyphs.prompt} " if chosen else "   ", look.accent)
         left.append_text(shorten(Text(one_line(line.label, 400), look.text), width - 4))
         if line.detail:
             left.append(" " * max(2, self._column + 5 - left.cell_len)).append(one_line(line.detail, 400), look.faint)
         text = spread(left, Text(one_line(line.right), look.faint), width - 1)
-        strip = row_of(text).strip.apply_style(self.rich_style).adjust_cell_length(width, self.rich_style)
-        return strip.apply_style(look.picked) if chosen else strip
+        return list_row(text, width, self.rich_style, look, chosen=chosen)
 
     def on_click(self, event: events.Click) -> None:
         """Takes the row."""

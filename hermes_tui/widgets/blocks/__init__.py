@@ -7,6 +7,7 @@ from hermes_tui.widgets.blocks.request import Option, RequestBlock
 from hermes_tui.widgets.blocks.thought import ThoughtBlock
 from hermes_tui.widgets.blocks.tool import ToolBlock
 from hermes_tui.widgets.blocks.user import UserBlock
+from hermes_tui.widgets.blocks.welcome import WelcomeBlock
 
 __all__ = [
     "AnswerBlock",
@@ -18,4 +19,5 @@ __all__ = [
     "ThoughtBlock",
     "ToolBlock",
     "UserBlock",
+    "WelcomeBlock",
 ]

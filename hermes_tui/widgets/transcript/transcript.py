@@ -13,7 +13,7 @@ from textual.selection import Selection
 from textual.strip import Strip
 
 from hermes_tui.texts import _
-from hermes_tui.widgets.blocks import Option, RequestBlock, UserBlock
+from hermes_tui.widgets.blocks import Option, RequestBlock, UserBlock, WelcomeBlock
 from hermes_tui.widgets.transcript.view import TranscriptView
 
 
@@ -40,6 +40,13 @@ class Transcript(TranscriptView, can_focus=True):
         def __init__(self, block: RequestBlock, option: Option) -> None:
             super().__init__()
             self.block, self.option = block, option
+
+    class Suggested(Message):
+        """A suggestion was clicked."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
 
     class Copied(Message):
         """The person asked for a block's text."""
@@ -132,6 +139,9 @@ class Transcript(TranscriptView, can_focus=True):
             option = block.option_at(row, event.x)
             if option is not None:
                 self.post_message(self.Chosen(block, option))
+        elif isinstance(block, WelcomeBlock):
+            if text := block.suggestion_at(row):
+                self.post_message(self.Suggested(text))
         elif row == 0 and block.openable:
             block.toggle()
 
