@@ -230,7 +230,7 @@ def taken_over(options: BatchOptions, stored: Mapping[str, Any]) -> tuple[BatchO
     given = options.given()
     before = checked({**values, "run_name": options.run_name})
     changes = [
-        f"{name}: {_short(getattr(before, name))} until now, {_short(given[name])} from here on"
+        _told(name, getattr(before, name), given[name])
         for name in MEANING
         if name in given and _differs(getattr(before, name), given[name])
     ]
@@ -243,6 +243,8 @@ def _differs(before: Any, now: Any) -> bool:
     return bool(before != now)
 
 
-def _short(value: Any) -> str:
-    text = "not set" if value in (None, {}) else str(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+def _told(name: str, before: Any, now: Any) -> str:
+    """A change in words; what is long or may hold a secret is not shown in part."""
+    if name in ("sampling", "extra_body", "ephemeral_system_prompt"):
+        return f"{name}: differs from here on"
+    return f"{name}: {'not set' if before is None else before} until now, {now} from here on"

@@ -86,7 +86,7 @@ class BatchRun:
         self.options, self.resolved = options, resolved
         self._sink = sink
         self._make_agents = make_agents or _assembled
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # `stop` may interrupt its own thread, from a signal
         self._loop: asyncio.AbstractEventLoop | None = None
         self._asked: State | None = None
         self._reason = ""
@@ -156,7 +156,7 @@ class BatchRun:
         for note in setup.notes:
             self._tell("warning", redactor.text(note))
         plan = make_plan(dataset, setup.folder, setup.options)
-        self._tell_about(plan, setup)
+        self._tell_about(plan, setup, work)
         plan.ledger.shape(setup.tools)
         books = Books(setup, plan, redactor)
         books.write_settings()
@@ -279,7 +279,11 @@ class BatchRun:
         self._emit(BatchFinished, name=name, state=state, reason=reason, counts=counts, seconds=books.seconds)
         return BatchSummary(name, setup.folder.root, state, reason, counts, books.seconds)
 
-    def _tell_about(self, plan: Plan, setup: Setup) -> None:
+    def _tell_about(self, plan: Plan, setup: Setup, work: Path) -> None:
+        if plan.tasks and "terminal" in setup.tools:
+            self._tell("info", "no sandbox: commands of the rows run on this machine, as you")
+        if setup.options.keep_work:
+            self._tell("info", f"the rows' folders stay in {work}")
         for item in plan.invalid[:_INVALID_TOLD]:
             self._tell("warning", f"{plan.dataset}:{item.line}: no row: {item.reason}")
         if len(plan.invalid) > _INVALID_TOLD:

@@ -93,4 +93,6 @@ def test_only_a_changed_meaning_is_told() -> None:
     options, changes = taken_over(checked({"run_name": "r", "max_turns": 3, "num_workers": 9}), stored)
     assert (options.num_workers, changes) == (9, [])
     _, changes = taken_over(checked({"run_name": "r", "sampling": {"top_k": 5}}), stored)
-    assert changes == ["sampling: not set until now, {'top_k': 5} from here on"]
+    assert changes == ["sampling: differs from here on"]
+    _, changes = taken_over(checked({"run_name": "r", "temperature": 0.5}), stored)
+    assert changes == ["temperature: not set until now, 0.5 from here on"]

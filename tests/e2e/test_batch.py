@@ -21,6 +21,8 @@ from tests.server.scripted import Seen, call, hang, say, status
 
 pytestmark = pytest.mark.e2e
 
+NO_SANDBOX = "no sandbox: commands of the rows run on this machine, as you"
+
 
 def runner(*args: str, cwd: Path) -> Done:
     """`python batch_runner.py ARGS`."""
@@ -65,7 +67,7 @@ def test_the_commands_of_the_guide_run_as_printed(tmp_path: Path) -> None:
         return ["--model=demo" if flag.startswith("--model") else flag for flag in command]
 
     done = runner(*demo(first), cwd=tmp_path)
-    assert (done.code, done.err) == (0, "")
+    assert (done.code, done.err) == (0, f"{NO_SANDBOX}\n")
     folder = tmp_path / "data" / "my_first_run"
     assert counts(folder) == {"total": 3, "kept": 3}
     names = {"trajectories.jsonl", "batch_0.jsonl", "checkpoint.json", "statistics.json"}
@@ -75,7 +77,7 @@ def test_the_commands_of_the_guide_run_as_printed(tmp_path: Path) -> None:
     assert (folder / "batch_0.jsonl").read_bytes() == before
     done = runner(*demo(atropos), cwd=tmp_path)
     assert done.code == 0
-    assert done.err == "--batch_size is not given; 10 prompts to a batch\n"
+    assert done.err.splitlines() == ["--batch_size is not given; 10 prompts to a batch", NO_SANDBOX]
     assert counts(tmp_path / "data" / "atropos_run") == {"total": 5, "kept": 5}
 
 
