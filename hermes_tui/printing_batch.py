@@ -70,6 +70,7 @@ class Pace:
         self.total = self.before = self.ended = self.in_flight = 0
         self.counts: Mapping[str, int] = {}
         self.cost = 0.0
+        self._over = False
         self._begun = clock()
 
     def take(self, event: Event) -> None:
@@ -85,6 +86,8 @@ class Pace:
                 self.ended += event.outcome != "cancelled"
                 self.counts = event.counts
                 self.cost += event.usage.cost_usd
+            case BatchFinished():
+                self._over = True
 
     @property
     def done(self) -> int:
@@ -107,7 +110,7 @@ class Pace:
         if self.ended and elapsed > 0:
             parts.append(_("{n:.1f} a minute").format(n=60 * self.ended / elapsed))
         left = self.seconds_left
-        if left and self.done < self.total:
+        if left and not self._over and self.done < self.total:
             parts.append(_("{time} left").format(time=duration(left)))
         if self.cost:
             parts.append(f"${self.cost:.4f}")

@@ -12,11 +12,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pexpect
+import pyte
 import pytest
 
 from tests.batch.support import dataset, read_rows
 from tests.conftest import Serve
-from tests.e2e.program import ROOT, Done, environment, hermes, start
+from tests.e2e.program import COMMAND, ROOT, Done, environment, hermes, start
 from tests.server.scripted import Seen, call, hang, say, status
 
 pytestmark = pytest.mark.e2e
@@ -251,6 +253,26 @@ def test_f1_15_two_thousand_rows_make_few_lines_and_no_cursor_codes(serve: Serve
     assert not re.search(r"[\x1b\r]", done.out + done.err)
     assert len(done.out.splitlines()) < 30
     assert counts(tmp_path / "data" / "r") == {"total": 2000, "kept": 2000}
+
+
+def test_a_terminal_gets_a_bar_that_gives_the_screen_back(tmp_path: Path) -> None:
+    prompts = str(ROOT / "examples" / "prompts.jsonl")
+    flags = ["--dataset_file", prompts, "--batch_size", "10", "--run_name", "r", "--model", "demo"]
+    command = [*COMMAND, "batch", "run", *flags]
+    size = (24, 100)
+    env = environment(TERM="xterm-256color")
+    terminal = pexpect.spawn(command[0], command[1:], cwd=str(tmp_path), dimensions=size, env=env, encoding="utf-8")
+    printed = terminal.read()
+    terminal.close()
+    assert terminal.exitstatus == 0
+    assert "\x1b[?25l" in printed
+    assert printed.rindex("\x1b[?25h") > printed.rindex("\x1b[?25l")
+    screen = pyte.Screen(size[1], size[0])
+    pyte.Stream(screen).feed(printed)
+    lines = [line.rstrip() for line in screen.display if line.strip()]
+    assert lines[1] == "r: 30 rows, 4 at once → data/r"
+    assert "30/30 · kept 30" in lines[2]
+    assert lines[4] == "kept 30 · rejected 0 · failed 0 · invalid 0 · pending 0 · total 30"
 
 
 def test_a_key_on_the_command_line_is_in_no_file(serve: Serve, tmp_path: Path) -> None:
