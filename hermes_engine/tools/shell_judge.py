@@ -255,7 +255,7 @@ class Judge:
             elif text not in ("--no-pager", "-P", "--version", "--help", "--no-optional-locks", "--literal-pathspecs"):
                 findings.append(_git_place(text))
             place += 1
-        if place == len(rest):
+        if place >= len(rest):
             return _worst(findings)
         sub, words = rest[place].text, rest[place + 1 :]
         if not rest[place].known:
@@ -309,8 +309,8 @@ def _fits(reads: Reads, words: Words) -> bool:
         text = word.text
         if not ended and not word.known:
             return False
-        if ended or not text.startswith("-") or text == "-":
-            count += 1
+        if ended or not text.startswith("-") or text == "-" or (count and reads.words is not None):
+            count += 1  # to some programs what follows the first name is a name too, dash or not
         elif text == "--":
             ended = True
         elif text.startswith("--"):

@@ -103,12 +103,31 @@ def parse(text: str, *, home: Path, cwd: Path) -> Script:
     source = text.encode("utf-8", "replace")
     tree = _parser().parse(source)
     reader = _Reader(source, {"HOME": str(home), "PWD": str(cwd)})
-    reader.script.broken = tree.root_node.has_error or b"\0" in source
+    reader.script.broken = tree.root_node.has_error or b"\0" in source or _skips_text(tree.root_node, source)
     try:
         reader.visit(tree.root_node)
     except RecursionError:
         reader.script.broken = True
     return reader.script
+
+
+def _skips_text(root: Node, source: bytes) -> bool:
+    """Whether the parser passed over anything but blanks: then the shell reads another command than it did."""
+    cursor, end = root.walk(), 0
+    while True:
+        if cursor.goto_first_child():
+            continue
+        node = cursor.node
+        if node is not None:
+            if source[end : node.start_byte].replace(b"\\\n", b"").strip(b" \t\n"):
+                return True
+            before = source[max(0, node.start_byte - 2) : node.start_byte]
+            if node.type == "comment" and (before.endswith(b"\\\n") or before[-1:] not in b" \t\n;&|()`"):
+                return True  # no comment to the shell
+            end = max(end, node.end_byte)
+        while not cursor.goto_next_sibling():
+            if not cursor.goto_parent():
+                return bool(source[end:].replace(b"\\\n", b"").strip(b" \t\n"))
 
 
 _LOCAL = threading.local()
@@ -188,9 +207,8 @@ class _Reader:
             if group and gap:
                 command.words.extend(self._words(group, command))
                 group = []
-            if gap.strip():
-                self.script.odd.add("unread text")  # a word that the parser skipped
-                command.words.append(Word(UNKNOWN))
+            if gap.strip(b" \t"):
+                self.script.broken = True  # the parser passed over a word, or over the end of the command
             if child.type == "variable_assignment":
                 self._assignment(child, command)
             elif child.type in _REDIRECTS:
@@ -226,6 +244,10 @@ class _Reader:
             return
         words = [child for child in node.named_children if child.type != "file_descriptor"]
         sign = next((child.type for child in node.children if not child.is_named), "")
+        if node.type == "file_redirect":
+            for child in words[1:]:  # the parser takes the command's further words for targets
+                command.words.extend(self._words([child], command))
+            words = words[:1]
         for child in words:
             for word in self._words([child], command):
                 if node.type == "herestring_redirect":

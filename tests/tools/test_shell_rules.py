@@ -119,6 +119,10 @@ echo hi >> src/f
 > f
 ls > f
 find . -fprint f
+find < b -fprint canary
+sort < a -o b
+<<< x xxd a -p
+git -c
 find . -exec touch {} +
 xargs touch
 env X=1 ls
@@ -497,7 +501,6 @@ PIECES = st.sampled_from(
         "#",
         "é",
         "~/z",
-        "~",
         "\\\n",
     ]
 )
@@ -506,13 +509,36 @@ PIECES = st.sampled_from(
 @given(st.lists(PIECES, min_size=1, max_size=6))
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_words_are_those_that_bash_sees(pieces: list[str]) -> None:
-    command = "printf '%s\\0' " + "".join(pieces) + " end"
+    command = "printf '%s\\0' start " + "".join(pieces) + " end"
     script = parse(command, home=HOME, cwd=PROJECT)
-    ours = [word.text for word in script.commands[0].words[2:]]
+    ours = [word.text for word in script.commands[0].words[3:]]
     ran = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env={"HOME": str(HOME)}, check=False)
-    theirs = ran.stdout.split("\0")[:-1]
+    theirs = ran.stdout.split("\0")[1:-1]
     if not script.broken and not any("\0" in word for word in ours):
         assert ours == theirs, command
+
+
+SOUP = (
+    "touch canary¦touch¦ canary¦ls¦echo¦cat¦true¦ ¦ ¦ ¦\n¦;¦|¦&&¦||¦'¦\"¦\\¦\\ ¦\\\n¦#¦$(¦`¦( ls¦)¦{ ¦; }¦<<E\n¦\nE\n"
+    "¦<<'E'\n¦>¦>>¦2>¦/dev/null¦$¦$'¦\\'¦if true; then ¦; fi¦! ¦=¦x=¦${x:-¦}¦<(¦<<<¦*¦[[ ¦ ]]¦$((¦))¦for i in a; do "
+    "¦; done¦case a in a) ¦;; esac¦time ¦env ¦xargs ¦bash -c ¦sh -c '¦eval ¦~¦é¦\t¦!¦&>¦-¦{a,b}"
+)
+CANARY = st.sampled_from(list(SOUP.split("¦")))
+
+
+@given(tokens=st.lists(CANARY, min_size=1, max_size=14))
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+def test_what_is_judged_to_only_read_leaves_the_folder_as_it_was(
+    tokens: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    command = "".join(tokens)
+    folder = tmp_path_factory.mktemp("canary")
+    if judge(command, folder, PROTECTED).kind == "read_only":
+        subprocess.run(
+            ["bash", "-c", command], cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, timeout=20, check=False
+        )
+        assert list(folder.iterdir()) == [], command
+    folder.rmdir()
 
 
 @given(st.text(max_size=60))
