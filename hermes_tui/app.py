@@ -5,6 +5,7 @@ Paints first; settings, engine and everything heavy come after. Knows screens, n
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import signal
 import sys
@@ -17,13 +18,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual.app import App
 from textual.binding import Binding, BindingType
 
-from hermes_engine.errors import HermesError, NotConfigured
+from hermes_engine.errors import HermesError
 from hermes_tui import running
 from hermes_tui.desk import Desk, Start, git_branch
 from hermes_tui.screens.chat import STYLES, ChatScreen
 from hermes_tui.screens.host import Host
+from hermes_tui.screens.leaving import Leaving
 from hermes_tui.texts import _
-from hermes_tui.widgets.blocks import NoticeBlock, OutputBlock
+from hermes_tui.widgets.blocks import NoticeBlock
 from hermes_tui.widgets.glyphs import choose_glyphs, motion_allowed
 from hermes_tui.widgets.highlight import CODE
 from hermes_tui.widgets.look import Look
@@ -36,7 +38,6 @@ FRAME_SECONDS = 0.25
 MIN_PAUSE = 1 / 30
 """Between two drains of the bridge; longer when drawing takes long."""
 
-AGAIN_SECONDS = 3.0
 GRACE_SECONDS = 1.2
 
 
@@ -67,12 +68,11 @@ class HermesApp(App[int]):
         self.theme = name
         self.animation_level = "none"
         self.failure: HermesError | None = None
-        self.host = Host(self, desk)
-        self.chat = ChatScreen(desk, self.host)
+        self.host = Host(self, desk, self.log_fault)
+        self.chat = self.host.chat = ChatScreen(desk, self.host)
+        self.leaving = Leaving(self, desk, self.chat)
         self._frame = 0
         self._not_before = 0.0
-        self._asked_to_leave = 0.0
-        self._leave_when_done = False
 
     def get_default_screen(self) -> ChatScreen:
         """The chat."""
@@ -96,35 +96,22 @@ class HermesApp(App[int]):
         gc.set_threshold(20_000, 20, 50)
         for number in (signal.SIGTERM, signal.SIGHUP):
             with suppress(NotImplementedError, RuntimeError, ValueError):
-                self._loop_of_app().add_signal_handler(number, self.leave, 128 + number)
+                asyncio.get_running_loop().add_signal_handler(number, self.leaving.leave, 128 + number)
         self._pulse = self.set_interval(FRAME_SECONDS, self._beat, pause=True)
         self.run_worker(self._boot(), exit_on_error=True)
-
-    def _loop_of_app(self) -> Any:
-        import asyncio
-
-        return asyncio.get_running_loop()
 
     async def _boot(self) -> None:
         desk = self.desk
         try:
             resolved = await desk.off_loop(desk.load)
             self._apply(resolved)
-            if not self._configured(resolved):
+            if not running.configured(resolved):
                 await self.set_up()
                 return
             await self._open(resolved)
         except HermesError as error:
             self.failure = error
             self.exit(return_code=error.exit_code)
-
-    @staticmethod
-    def _configured(resolved: Resolved) -> bool:
-        try:
-            resolved.endpoint_for()
-        except NotConfigured:
-            return False
-        return True
 
     async def set_up(self) -> None:
         """The first-run card; a chat opens when it ends well."""
@@ -151,6 +138,8 @@ class HermesApp(App[int]):
         if ui.theme in self._themes and ui.theme != self.theme:
             self.theme = ui.theme
         self.chat.side_mode = ui.sidebar
+        if ui.mouse != "on" and (set_mouse := getattr(self._driver, "set_mouse", None)):
+            set_mouse(ui.mouse)
         self.chat.fit()
 
     async def _open(self, resolved: Resolved) -> None:
@@ -192,64 +181,17 @@ class HermesApp(App[int]):
         self.chat.tick(self._frame)
         if not self.desk.alive:
             self._pulse.pause()
-            if self._leave_when_done:
-                self.leave()
-
-    # What the host asks for
-
-    def say(self, block: OutputBlock) -> None:
-        """Shows what a command said."""
-        self.chat.output(block)
-        self.desk.refresh()
-        self.chat.refresh_facts()
-
-    def empty_view(self) -> None:
-        """Empties the transcript; the chat itself stays."""
-        self.chat.transcript.empty()
-
-    def open_overlay(self, name: str, options: dict[str, str]) -> None:
-        """Opens an overlay."""
-        from hermes_tui.screens.overlays.opening import open_overlay
-
-        self.run_worker(open_overlay(self, name, options), exit_on_error=False)
-
-    def open_chat(self, resume: str | None) -> None:
-        """Opens a new chat, or a saved one."""
-        self.run_worker(self._open_chat(resume), exclusive=True, group="open", exit_on_error=False)
-
-    async def _open_chat(self, resume: str | None) -> None:
-        desk, engine = self.desk, self.desk.engine
-        if engine is None:
-            return
-        try:
-            view = await desk.off_loop(lambda: engine.open_session(desk.cwd, resume=resume, mode=desk.mode))
-        except HermesError as error:
-            self.say(OutputBlock("error", error.line))
-            return
-        desk.show(view)
-        await self.chat.opened(view)
-
-    def set_draft(self, text: str) -> None:
-        """Puts text into the prompt."""
-        self.chat.prompt.set_draft(text)
-
-    def copy_out(self, text: str) -> None:
-        """Puts text on the terminal's clipboard."""
-        self.copy_to_clipboard(text.encode("utf-8", "replace").decode())
-
-    def report(self, error: BaseException) -> None:
-        """Shows a fault of work in the background; its traceback is in the log."""
-        self.chat.say(NoticeBlock(_("{error} — see {path}").format(error=error, path=self.log_fault(error)), "error"))
+            self.leaving.done()
 
     # Keys
 
     def action_keys(self) -> None:
         """What the keys do."""
-        self.open_overlay("keys", {})
+        self.host.open_screen("keys")
 
     def action_palette(self) -> None:
         """Everything by name."""
-        self.open_overlay("palette", {})
+        self.host.open_screen("palette")
 
     def action_redraw(self) -> None:
         """Draws everything again."""
@@ -257,46 +199,11 @@ class HermesApp(App[int]):
 
     def action_interrupt(self) -> None:
         """Stops the turn, else clears the draft; again within three seconds: leaves."""
-        now = time.monotonic()
-        again = now - self._asked_to_leave < AGAIN_SECONDS
-        self._asked_to_leave = now
-        if again:
-            self.leave_or_ask()
-        elif self.chat.sending.stop():
-            self.chat.sending.remark(_("Stopping. Ctrl+C again to quit"))
-        elif self.chat.sending.set_aside():
-            self.chat.sending.remark(_("Draft cleared, ↑ brings it back. Ctrl+C again to quit"))
-        else:
-            count = len(self.desk.running())
-            what = (
-                _("Ctrl+C again to quit, stopping {count}").format(count=count) if count else _("Ctrl+C again to quit")
-            )
-            self.chat.sending.remark(what)
+        self.leaving.interrupt()
 
     def action_quit_or_ask(self) -> None:
         """Leaves, after a question while something runs."""
-        self.leave_or_ask()
-
-    def leave_or_ask(self) -> None:
-        """Leaves, after a question while something runs."""
-        at_work = self.desk.running()
-        if at_work:
-            self.run_worker(self._ask_to_leave(at_work), exclusive=True, group="leave", exit_on_error=False)
-        else:
-            self.leave()
-
-    async def _ask_to_leave(self, at_work: list[str]) -> None:
-        from hermes_tui.screens.overlays.card import QuitDialog
-
-        answer = await self.push_screen_wait(QuitDialog(at_work))
-        if answer == "stop":
-            self.leave()
-        self._leave_when_done = answer == "wait"
-
-    def leave(self, code: int = 0) -> None:
-        """Leaves now; whatever hangs, the process is gone soon."""
-        running.last_resort(code)
-        self.exit(code, return_code=code)
+        self.leaving.leave_or_ask()
 
     # Faults
 

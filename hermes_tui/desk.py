@@ -136,6 +136,7 @@ class Desk:
         rows = self.engine.agents() if self.engine is not None else ()
         cap = self.resolved.settings.limits.max_cost_usd if self.resolved is not None else None
         needs = len(self.engine.broker.pending()) if self.engine is not None else 0
+        needs = max(needs, ask.more + 1 if ask is not None else 0)
         return WorkFacts(
             self.work.agents(rows), self.work.batches(), self.work.context, self.work.usage(rows, cap), ask, needs
         )

@@ -75,6 +75,15 @@ class HermesDriver(LinuxDriver):
         if writer is not None and writer.is_alive():
             writer.write(data)
 
+    def set_mouse(self, mode: str) -> None:
+        """on: clicks, wheel and marking; wheel: no marking by the app; off: the terminal has the mouse."""
+        self._disable_mouse_support()
+        self._mouse = mode != "off"
+        if mode == "on":
+            self._enable_mouse_support()
+        elif mode == "wheel":
+            self.write("\x1b[?1000h\x1b[?1006h")
+
     def run_input_thread(self) -> None:
         """Reads the terminal until the driver stops."""
         parser = XTermParser(self._debug)

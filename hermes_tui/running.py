@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
+from hermes_engine.errors import NotConfigured
 from hermes_engine.paths import Home
 from hermes_tui.widgets.themes import TERMINAL
 
@@ -58,6 +59,15 @@ def loader_of(resolved: Resolved | Callable[[], Resolved]) -> Callable[[], Resol
         return given.pop() if given else resolve(resolved.overrides, resolved.env)
 
     return load
+
+
+def configured(resolved: Resolved) -> bool:
+    """Whether there is a model to ask."""
+    try:
+        resolved.endpoint_for()
+    except NotConfigured:
+        return False
+    return True
 
 
 def peeked_theme() -> str:

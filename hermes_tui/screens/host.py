@@ -4,52 +4,28 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any
 
 from hermes_engine.errors import HermesError, NotConfigured
+from hermes_engine.paths import private_dir, write_atomic
 from hermes_tui.texts import _
-from hermes_tui.widgets.blocks import OutputBlock
+from hermes_tui.widgets.blocks import NoticeBlock, OutputBlock
 
 if TYPE_CHECKING:
+    from textual.app import App
+
     from hermes_engine.profiles import Resolved
     from hermes_engine.session import Engine
     from hermes_tui.commands import Output
     from hermes_tui.commands.host import HostKind
     from hermes_tui.desk import Desk
+    from hermes_tui.screens.chat import ChatScreen
 
-OVERLAYS = frozenset({"model", "mode", "theme", "keys", "sessions"})
+MAX_CLIPBOARD = 70_000
+"""Bytes a terminal takes by OSC 52 (100 kB encoded)."""
+
+OVERLAYS = frozenset({"model", "mode", "theme", "keys", "sessions", "palette"})
 """Overlays this version has."""
-
-
-class HostApp(Protocol):
-    """What the host needs of the app; all of it on the app's loop."""
-
-    def call_later(self, callback: Callable[..., object], *args: object) -> bool:
-        """Runs something on the app's loop soon; may be called from any thread."""
-
-    def say(self, block: OutputBlock) -> None:
-        """Shows a block in the chat."""
-
-    def empty_view(self) -> None:
-        """Empties the transcript; the chat itself stays."""
-
-    def open_overlay(self, name: str, options: dict[str, str]) -> None:
-        """Opens an overlay."""
-
-    def open_chat(self, resume: str | None) -> None:
-        """Opens a new chat, or a saved one."""
-
-    def set_draft(self, text: str) -> None:
-        """Puts text into the prompt."""
-
-    def leave_or_ask(self) -> None:
-        """Leaves, after a question while something runs."""
-
-    def copy_out(self, text: str) -> None:
-        """Puts text on the clipboard."""
-
-    def report(self, error: BaseException) -> None:
-        """Shows a fault of work in the background."""
 
 
 class Host:
@@ -57,28 +33,31 @@ class Host:
 
     kind: HostKind = "app"
 
-    def __init__(self, app: HostApp, desk: Desk) -> None:
-        self._app, self._desk = app, desk
+    chat: ChatScreen
+    """The chat on the screen; set once by the app."""
+
+    def __init__(self, app: App[Any], desk: Desk, log_fault: Callable[[BaseException], object]) -> None:
+        self._app, self.desk, self._log_fault = app, desk, log_fault
         self._thread = threading.get_ident()
 
     @property
     def session(self) -> str:
         """Id of the chat on the screen."""
-        return self._desk.session
+        return self.desk.session
 
     @property
     def engine(self) -> Engine:
         """The running engine."""
-        if self._desk.engine is None:
+        if self.desk.engine is None:
             raise NotConfigured("no model is set up yet")
-        return self._desk.engine
+        return self.desk.engine
 
     @property
     def resolved(self) -> Resolved:
         """Settings the app was started with."""
-        if self._desk.resolved is None:
+        if self.desk.resolved is None:
             raise NotConfigured("the settings are not read yet")
-        return self._desk.resolved
+        return self.desk.resolved
 
     def _soon(self, action: Callable[..., object], *args: object) -> None:
         """On the app's loop: at once when called there."""
@@ -90,39 +69,43 @@ class Host:
     def show(self, output: Output) -> None:
         """Shows a command's words in the chat."""
         block = OutputBlock(output.kind, output.text, title=output.title, columns=output.columns, rows=output.rows)
-        self._soon(self._app.say, block)
+        self._soon(self._say, block)
 
     def open_screen(self, name: str, **options: str) -> bool:
         """Opens an overlay; False when there is none of that name."""
         if name == "clear":
-            self._soon(self._app.empty_view)
+            self._soon(self.chat.transcript.empty)
             return True
         if name not in OVERLAYS:
             return False
-        self._soon(self._app.open_overlay, name, options)
+        self._soon(self._open_overlay, name, options)
         return True
 
     def ask_quit(self) -> None:
         """Leaves, after the question asked while work runs."""
-        self._soon(self._app.leave_or_ask)
+        self._soon(self._app.run_worker, self._app.run_action("app.quit_or_ask"))
 
     def copy(self, text: str) -> str:
-        """Puts the text on the clipboard by OSC 52; says so."""
-        self._soon(self._app.copy_out, text)
+        """Puts the text on the clipboard by OSC 52, or into a file where it is too long for that; says which."""
+        if len(text.encode("utf-8", "replace")) > MAX_CLIPBOARD:
+            path = private_dir(self.resolved.home.outputs) / "copied.txt"
+            write_atomic(path, text.encode("utf-8", "replace"))
+            return _("Too long for the clipboard; saved in {path}").format(path=path)
+        self._soon(self._app.copy_to_clipboard, text.encode("utf-8", "replace").decode())
         lines = text.count("\n") + 1
         return _("Copied 1 line") if lines == 1 else _("Copied {count} lines").format(count=lines)
 
     def set_draft(self, text: str) -> None:
         """Puts text into the prompt."""
-        self._soon(self._app.set_draft, text)
+        self._soon(self.chat.prompt.set_draft, text)
 
     def new_session(self) -> None:
         """Starts an empty chat."""
-        self._soon(self._app.open_chat, None)
+        self._soon(self._open_chat, None)
 
     def run_session(self, *, resume: str) -> None:
         """Goes on with a saved chat."""
-        self._soon(self._app.open_chat, resume)
+        self._soon(self._open_chat, resume)
 
     def in_background(self, work: Callable[[], None]) -> None:
         """Runs blocking work off the loop, one piece after another."""
@@ -131,8 +114,38 @@ class Host:
             try:
                 work()
             except HermesError as error:
-                self._soon(self._app.say, OutputBlock("error", error.line))
+                self._soon(self._say, OutputBlock("error", error.line))
             except Exception as error:
-                self._soon(self._app.report, error)
+                self._soon(self.report, error)
 
-        self._desk.commands.submit(run)
+        self.desk.commands.submit(run)
+
+    # On the app's loop
+
+    def _say(self, block: OutputBlock) -> None:
+        self.chat.output(block)
+        self.desk.refresh()
+        self.chat.refresh_facts()
+
+    def report(self, error: BaseException) -> None:
+        """Shows a fault of work in the background; its traceback is in the log."""
+        words = _("{error} — see {path}").format(error=error, path=self._log_fault(error))
+        self.chat.say(NoticeBlock(words, "error"))
+
+    def _open_overlay(self, name: str, options: dict[str, str]) -> None:
+        from hermes_tui.screens.overlays.opening import open_overlay
+
+        self._app.run_worker(open_overlay(self._app, self, name, options), exit_on_error=False)
+
+    def _open_chat(self, resume: str | None) -> None:
+        self._app.run_worker(self._change_chat(resume), exclusive=True, group="open", exit_on_error=False)
+
+    async def _change_chat(self, resume: str | None) -> None:
+        desk, engine = self.desk, self.engine
+        try:
+            view = await desk.off_loop(lambda: engine.open_session(desk.cwd, resume=resume, mode=desk.mode))
+        except HermesError as error:
+            self._say(OutputBlock("error", error.line))
+            return
+        desk.show(view)
+        await self.chat.opened(view)

@@ -20,6 +20,9 @@ WIDE = 120
 VERY_WIDE = 160
 """From here on the sidebar is wider and says more of each agent."""
 
+PEEK = 200
+"""From here on there is room for the details of the newest step beside the chat."""
+
 Sides = tuple[list[Part], list[Part]]
 
 

@@ -24,6 +24,7 @@ from hermes_tui.widgets.bar import Bar
 from hermes_tui.widgets.blocks import Block, OutputBlock, RequestBlock, WelcomeBlock
 from hermes_tui.widgets.look import look_of
 from hermes_tui.widgets.menu import Menu
+from hermes_tui.widgets.peek import Peek
 from hermes_tui.widgets.prompt import History, Prompt
 from hermes_tui.widgets.queue_list import QueueList
 from hermes_tui.widgets.sidebar import Sidebar
@@ -78,6 +79,7 @@ class ChatScreen(SteadyScreen[None]):
         self.menu = Menu(id="menu")
         self.history = History()
         self.prompt = Prompt(self.menu, self.history, id="prompt")
+        self.peek = Peek(id="peek")
         self.sidebar = Sidebar(id="side")
         self.bars = {name: Bar(id=name) for name in ("header", "working", "ask", "status")}
         self.queue = QueueList(id="queue")
@@ -94,6 +96,7 @@ class ChatScreen(SteadyScreen[None]):
         yield self.bars["header"]
         with Horizontal(id="middle"):
             yield self.transcript
+            yield self.peek
             yield self.sidebar
         yield self.bars["working"]
         yield self.queue
@@ -114,6 +117,7 @@ class ChatScreen(SteadyScreen[None]):
     async def opened(self, view: SessionView) -> None:
         """A chat is open now: its blocks, and what waits for an answer."""
         self.transcript.empty()
+        self.peek.forget()
         self.presenter.show(view.id, view.agent)
         self.transcript.extend(blocks_of(view.messages))
         engine = self.desk.engine
@@ -138,7 +142,6 @@ class ChatScreen(SteadyScreen[None]):
         self.asking.settled()
         for key, block in list(self.presenter.requests.items()):
             if key not in known:
-                self.app.bell()
                 self.asking.offer(block)
         self.refresh_facts()
 
@@ -174,6 +177,8 @@ class ChatScreen(SteadyScreen[None]):
             self.queue.show(desk.queued, busy=place.busy)
         if self.sidebar.display:
             self.sidebar.show(work)
+        if width >= chrome.PEEK:
+            self.peek.display = self.peek.show(self.transcript.detailed())
 
     def relook(self) -> None:
         """Another theme: everything that keeps styles is drawn again."""
@@ -204,6 +209,7 @@ class ChatScreen(SteadyScreen[None]):
         side = wide if self.side_mode == "auto" else self.side_mode == "on" and width >= chrome.NARROW
         self.set_class(side, "-side")
         self.set_class(width >= chrome.VERY_WIDE, "-very-wide")
+        self.peek.display = self.peek.display and width >= chrome.PEEK
         self.set_class(width < chrome.NARROW, "-narrow")
         self.set_class(height < SHORT, "-short")
         self.set_class(height < TINY, "-tiny")

@@ -3,37 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from hermes_engine.errors import HermesError
+from hermes_tui.commands.host import Output
 from hermes_tui.screens.overlays.picker import Item, Picker
 from hermes_tui.texts import _
-from hermes_tui.widgets.blocks import OutputBlock
 
 if TYPE_CHECKING:
     from textual.app import App
 
-    from hermes_tui.desk import Desk
-    from hermes_tui.screens.chat import ChatScreen
     from hermes_tui.screens.host import Host
 
-    class Owner(App[int], Protocol):  # type: ignore[misc]
-        """The app as overlays see it."""
-
-        desk: Desk
-        host: Host
-        chat: ChatScreen
-
-        def say(self, block: OutputBlock) -> None:
-            """Shows a block in the chat."""
-
-        def open_chat(self, resume: str | None) -> None:
-            """Opens a chat."""
+Options = Mapping[str, str]
 
 
-async def open_overlay(app: Any, name: str, options: Mapping[str, str]) -> None:
+async def open_overlay(app: App[Any], host: Host, name: str, options: Options) -> None:
     """Opens the overlay of that name and acts on the choice; faults are shown in the chat."""
-    openers: dict[str, Callable[[Any, Mapping[str, str]], Awaitable[None]]] = {
+    openers: dict[str, Callable[[App[Any], Host, Options], Awaitable[None]]] = {
         "keys": _keys,
         "palette": _palette,
         "model": _model,
@@ -42,14 +29,14 @@ async def open_overlay(app: Any, name: str, options: Mapping[str, str]) -> None:
         "theme": _theme,
     }
     try:
-        await openers[name](app, options)
+        await openers[name](app, host, options)
     except HermesError as error:
-        app.say(OutputBlock("error", error.line))
+        host.show(Output("error", error.line))
     except Exception as error:
-        app.report(error)
+        host.report(error)
 
 
-async def _keys(app: Owner, options: Mapping[str, str]) -> None:
+async def _keys(app: App[Any], host: Host, options: Options) -> None:
     from hermes_tui.screens.keys import key_rows
 
     rows = key_rows()
@@ -57,10 +44,10 @@ async def _keys(app: Owner, options: Mapping[str, str]) -> None:
     chosen = await app.push_screen_wait(Picker(_("Keys"), items, hint=_("Enter runs it · Esc closes")))
     if chosen is not None and (action := rows[int(chosen)].action):
         target, _dot, rest = action.partition(".")
-        await (app.chat if target == "screen" else app).run_action(rest)
+        await (host.chat if target == "screen" else app).run_action(rest)
 
 
-async def _palette(app: Owner, options: Mapping[str, str]) -> None:
+async def _palette(app: App[Any], host: Host, options: Options) -> None:
     from hermes_tui.commands import commands, dispatch
     from hermes_tui.screens.keys import key_rows
 
@@ -68,36 +55,36 @@ async def _palette(app: Owner, options: Mapping[str, str]) -> None:
         found = [Item(f"/{item.name}", item.usage, _(item.help), group=item.group) for item in commands()]
         return found + [Item(row.action, row.words, "", row.keys, _("Keys")) for row in key_rows() if row.action]
 
-    items = await app.desk.off_loop(gather)
+    items = await host.desk.off_loop(gather)
     chosen = await app.push_screen_wait(Picker(_("Everything"), items))
     if chosen is None:
         return
     if not chosen.startswith("/"):
         target, _dot, rest = chosen.partition(".")
-        await (app.chat if target == "screen" else app).run_action(rest)
-    elif app.chat.completing.runs_as_is(chosen):
-        dispatch(chosen, app.host)
+        await (host.chat if target == "screen" else app).run_action(rest)
+    elif host.chat.completing.runs_as_is(chosen):
+        dispatch(chosen, host)
     else:
-        app.chat.prompt.set_draft(f"{chosen} ")
+        host.chat.prompt.set_draft(f"{chosen} ")
 
 
-async def _model(app: Owner, options: Mapping[str, str]) -> None:
+async def _model(app: App[Any], host: Host, options: Options) -> None:
     from hermes_tui.commands.setup import known_models
 
-    engine, session = app.host.engine, app.desk.session
-    names = await app.desk.off_loop(lambda: known_models(app.host))
+    engine, session = host.engine, host.desk.session
+    names = await host.desk.off_loop(lambda: known_models(host))
     helps = {"demo": _("embedded: no key, no network")}
     items = [Item(name, name, helps.get(name, "")) for name in names]
-    here = app.desk.model
+    here = host.desk.model
     hint = _("A name that is not listed may be typed too")
     chosen = await app.push_screen_wait(Picker(_("Model"), items, chosen=here, hint=hint, typed=True))
     if chosen is not None and chosen != here:
-        await app.desk.off_loop(lambda: engine.set_model(session, chosen))
-        app.say(OutputBlock("text", _("Model {name} from the next turn on.").format(name=chosen)))
+        await host.desk.off_loop(lambda: engine.set_model(session, chosen))
+        host.show(Output("text", _("Model {name} from the next turn on.").format(name=chosen)))
 
 
-async def _mode(app: Owner, options: Mapping[str, str]) -> None:
-    engine, session = app.host.engine, app.desk.session
+async def _mode(app: App[Any], host: Host, options: Options) -> None:
+    engine, session = host.engine, host.desk.session
     helps = {
         "ask": _("edits and commands ask"),
         "edits": _("edits in this folder run, commands ask"),
@@ -106,29 +93,29 @@ async def _mode(app: Owner, options: Mapping[str, str]) -> None:
         "yolo": _("everything runs but the fixed list"),
     }
     items = [Item(name, name, words) for name, words in helps.items()]
-    chosen = await app.push_screen_wait(Picker(_("What runs without asking"), items, chosen=app.desk.mode))
+    chosen = await app.push_screen_wait(Picker(_("What runs without asking"), items, chosen=host.desk.mode))
     if chosen is not None:
         engine.set_mode(session, chosen)
-        app.desk.mode = chosen
-        app.chat.refresh_facts()
+        host.desk.mode = chosen
+        host.chat.refresh_facts()
 
 
-async def _sessions(app: Owner, options: Mapping[str, str]) -> None:
+async def _sessions(app: App[Any], host: Host, options: Options) -> None:
     from hermes_tui.commands.listing import ago, recent_sessions
 
-    engine = app.host.engine
-    rows = await app.desk.off_loop(lambda: recent_sessions(engine.sessions(), limit=200))
+    engine = host.engine
+    rows = await host.desk.off_loop(lambda: recent_sessions(engine.sessions(), limit=200))
     items = [
         Item(row.id, row.name or row.id, row.model, f"{row.messages} · {ago(row.updated)}")
         for row in rows
         if row.messages
     ]
-    chosen = await app.push_screen_wait(Picker(_("Saved chats"), items, chosen=app.desk.session))
-    if chosen is not None and chosen != app.desk.session:
-        app.open_chat(chosen)
+    chosen = await app.push_screen_wait(Picker(_("Saved chats"), items, chosen=host.desk.session))
+    if chosen is not None and chosen != host.desk.session:
+        host.run_session(resume=chosen)
 
 
-async def _theme(app: Owner, options: Mapping[str, str]) -> None:
+async def _theme(app: App[Any], host: Host, options: Options) -> None:
     from hermes_engine.errors import UnknownName
     from hermes_tui.widgets.themes import bundled_themes
 
@@ -149,12 +136,12 @@ async def _theme(app: Owner, options: Mapping[str, str]) -> None:
         chosen = await app.push_screen_wait(picker)
     app.theme = chosen or before
     if chosen and (chosen != before or wanted):
-        await app.desk.off_loop(lambda: _keep_theme(app, chosen))
+        await host.desk.off_loop(lambda: _keep_theme(host, chosen))
 
 
-def _keep_theme(app: Owner, name: str) -> None:
+def _keep_theme(host: Host, name: str) -> None:
     """Writes the theme into the home's settings, so that the next start has it. Blocks."""
     from hermes_engine.settings_edit import set_value
 
-    home = app.host.resolved.home.ensure()
+    home = host.resolved.home.ensure()
     set_value(home.config, "ui.theme", name)

@@ -66,6 +66,10 @@ class ThoughtBlock(Block):
             rows.extend(indented(body, width, Text(" " * (INSET + 2))))
         return rows
 
+    def details(self, width: int, look: Look) -> list[Row]:
+        """The words, without an inset."""
+        return indented(Text(clean(self.text).strip("\n"), look.faint), width, Text())
+
     def estimate(self, width: int) -> int:
         return 1 + (estimate_text(self.text, width - 4) if self.open else 0)
 

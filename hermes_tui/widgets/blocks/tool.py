@@ -135,6 +135,10 @@ class ToolBlock(Block):
             rows.extend(_body(call, width, look))
         return rows
 
+    def details(self, width: int, look: Look) -> list[Row]:
+        """What the last call says, without an inset."""
+        return _body(self.calls[-1], width, look, edge="")
+
     def _head(self, width: int, look: Look) -> Row:
         glyphs = look.glyphs
         left = Text(" " * INSET)
@@ -207,22 +211,21 @@ def _lines(text: str, width: int, style: Style) -> list[Row]:
     return [row_of(line, len(left)) for line in texts]
 
 
-def _body(call: CallState, width: int, look: Look) -> list[Row]:
-    """The details of a call, by their kind."""
+def _body(call: CallState, width: int, look: Look, edge: str = " " * (INSET + 2)) -> list[Row]:
+    """The details of a call, by their kind, right of an edge."""
     source = clean(call.body or call.progress).strip("\n")
     if not source:
         return []
     lines = source.split("\n")
     hidden = max(0, len(lines) - MAX_BODY)
-    edge = Text(" " * (INSET + 2))
     rows: list[Row] = []
     for number, line in enumerate(lines[:MAX_BODY]):
         style = _diff_style(line, look) if call.kind == "diff" else look.soft
         if call.kind == "command" and number == 0:
             style = look.text
-        rows.extend(indented(Text(line, style), width, edge))
+        rows.extend(indented(Text(line, style), width, Text(edge)))
     if hidden:
-        rows.append(row_of(edge + Text(f"{look.glyphs.ellipsis} {hidden:,} more lines", look.faint), len(edge)))
+        rows.append(row_of(Text(edge).append(f"{look.glyphs.ellipsis} {hidden:,} more lines", look.faint), len(edge)))
     return rows
 
 

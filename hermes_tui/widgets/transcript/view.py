@@ -103,6 +103,10 @@ class TranscriptView(ScrollView):
         self.follow, self.unseen = True, 0
         self._changed(0)
 
+    def detailed(self) -> Block | None:
+        """The current block, or the newest that has details."""
+        return self._cursor or next((block for block in reversed(self.sheet.blocks) if block.openable), None)
+
     def recolour(self) -> None:
         """Colours of code arrived: blocks in view that hold code are drawn again."""
         for block in self._in_view():

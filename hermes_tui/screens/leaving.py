@@ -1,0 +1,72 @@
+"""The way out: what Ctrl+C means, the question asked while something runs, and the last resort when leaving hangs."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from hermes_tui import running
+from hermes_tui.texts import _
+
+if TYPE_CHECKING:
+    from textual.app import App
+
+    from hermes_tui.desk import Desk
+    from hermes_tui.screens.chat import ChatScreen
+
+AGAIN_SECONDS = 3.0
+"""A second press within this time means: leave."""
+
+
+class Leaving:
+    """Leaves the app, never by accident."""
+
+    def __init__(self, app: App[Any], desk: Desk, chat: ChatScreen) -> None:
+        self._app, self._desk, self._chat = app, desk, chat
+        self._pressed = 0.0
+        self._when_done = False
+
+    def interrupt(self) -> None:
+        """Ctrl+C: stops the turn, else clears the draft; again within three seconds: leaves."""
+        now = time.monotonic()
+        again = now - self._pressed < AGAIN_SECONDS
+        self._pressed = now
+        sending = self._chat.sending
+        if again:
+            self.leave_or_ask()
+        elif sending.stop():
+            sending.remark(_("Stopping. Ctrl+C again to quit"))
+        elif sending.set_aside():
+            sending.remark(_("Draft cleared, ↑ brings it back. Ctrl+C again to quit"))
+        else:
+            count = len(self._desk.running())
+            words = _("Ctrl+C again to quit, stopping {count}") if count else _("Ctrl+C again to quit")
+            sending.remark(words.format(count=count))
+
+    def leave_or_ask(self) -> None:
+        """Leaves; while something runs, after the question what shall become of it."""
+        at_work = self._desk.running()
+        if at_work:
+            self._app.run_worker(self._ask(at_work), exclusive=True, group="leave", exit_on_error=False)
+        else:
+            self.leave()
+
+    async def _ask(self, at_work: list[str]) -> None:
+        from hermes_tui.screens.overlays.card import QuitDialog
+
+        answer = await self._app.push_screen_wait(QuitDialog(at_work))
+        if answer == "stop":
+            self.leave()
+        self._when_done = answer == "wait"
+        self.done()
+
+    def done(self) -> None:
+        """Nothing may run any more: leaves if the person waited for that."""
+        if self._when_done and not self._desk.running():
+            self.leave()
+
+    def leave(self, code: int = 0) -> None:
+        """Leaves now; whatever hangs, the process is gone soon."""
+        if not self._app.is_headless:
+            running.last_resort(code)
+        self._app.exit(code, return_code=code)
