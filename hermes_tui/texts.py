@@ -10,8 +10,8 @@ _catalogue = gettext.translation("hermes", localedir=str(shipped("locale")), fal
 
 
 def _(text: str) -> str:
-    """The text in the person's language; itself where no catalogue has it."""
-    return _catalogue.gettext(text)
+    """The text in the person's language; itself where no catalogue has it, and "" for "" (a catalogue's own head)."""
+    return _catalogue.gettext(text) if text else ""
 
 
 def ngettext(one: str, many: str, count: int) -> str:

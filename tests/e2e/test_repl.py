@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import Serve
 from tests.e2e.terminal import Terminal
-from tests.server.scripted import call, hang, say
+from tests.server.scripted import call, hang, say, status
 
 pytestmark = pytest.mark.e2e
 
@@ -84,6 +84,31 @@ def test_f4_10_escape_and_ctrl_c_stop_the_turn_and_the_shell_goes_on(key: str, s
         terminal.until(lambda _: server.open_requests == 0, 3)
         terminal.line("next")
         terminal.until("fine")
+
+
+@pytest.mark.parametrize("where", ["tool", "back-off", "approval"])
+def test_f4_10_escape_stops_a_tool_a_back_off_and_a_question(where: str, serve: Serve, tmp_path: Path) -> None:
+    sleep = call("terminal", {"command": "echo $$ > pid; exec sleep 300"})
+    script = {
+        "tool": [sleep],
+        "back-off": [status(500, "boom")],
+        "approval": [call("terminal", {"command": "touch x"})],
+    }
+    words = {"tool": "working", "back-off": "try 2 in", "approval": "1 yes, this once"}
+    server = serve([*script[where], say("fine")])
+    mode = "yolo" if where == "tool" else "ask"
+    with shell(server.base_url, "--mode", mode, cwd=tmp_path) as terminal:
+        terminal.until("❯")
+        terminal.line("go")
+        terminal.until(words[where])
+        terminal.until(lambda _: where != "tool" or (tmp_path / "pid").exists())
+        terminal.send("\x1b")
+        assert terminal.until("✗ cancelled") < 2
+        terminal.line("next")
+        terminal.until("fine")
+    assert not (tmp_path / "x").exists()
+    if where == "tool":
+        assert not Path(f"/proc/{int((tmp_path / 'pid').read_text())}").exists()
 
 
 def test_f9_4_ctrl_c_clears_the_draft_recoverably_then_asks_then_leaves(serve: Serve, tmp_path: Path) -> None:
