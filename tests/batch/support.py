@@ -13,7 +13,7 @@ from hermes_engine.batch.health import Outage
 from hermes_engine.batch.options import BatchOptions, checked
 from hermes_engine.batch.runner import BatchRun, BatchSummary
 from hermes_engine.batch.setup import Setup
-from hermes_engine.events import Emitter, Event, ReplyFinished, ToolFinished, TurnFinished, TurnStarted
+from hermes_engine.events import BatchFinished, Emitter, Event, ReplyFinished, ToolFinished, TurnFinished, TurnStarted
 from hermes_engine.messages import Message, ToolCall, ToolResult, Usage, tool_message, user
 from hermes_engine.profiles import resolve
 from hermes_engine.protocols import AgentSpec, Toolbox, ToolSchema, TurnResult
@@ -228,3 +228,20 @@ def play(tmp_path: Path, player: Player, *, prepare: Callable[[BatchRun], None] 
 def changed(record: Mapping[str, Any], **values: Any) -> dict[str, Any]:
     """A copy of a record with some keys changed."""
     return {**record, **values}
+
+
+def by_prompt(table: dict[str, Played]) -> Player:
+    """Plays the prompts of a table, and a reasoned answer for all others."""
+    return lambda prompt, spec: table.get(prompt, thinks())
+
+
+def adds_up(ran: Ran) -> None:
+    """Files, statistics, checkpoint and the last event say the same, and it adds up."""
+    counts = dict(ran.summary.counts)
+    assert sum(counts.values()) == 2 * counts["total"]
+    assert ran.json("statistics.json")["rows"] == counts
+    assert ran.json("checkpoint.json")["rows"] == counts
+    assert ran.heard(BatchFinished)[-1].counts == counts
+    assert len(ran.rows()) == counts["kept"]
+    assert len(ran.rows("failed.jsonl")) == counts["failed"]
+    assert len(ran.rows("rejected.jsonl")) == counts["rejected"]
