@@ -64,7 +64,12 @@ _PLAIN = str.maketrans({"▸": ">", "✓": "+", "✗": "x", "◆": "!", "·": "-
 
 def fitted(text: str, stream: TextIO | None) -> str:
     """The text with our symbols replaced where the stream cannot show them."""
-    return text if fancy(stream) else text.translate(_PLAIN)
+    return text if fancy(stream) else ascii_marks(text)
+
+
+def ascii_marks(text: str) -> str:
+    """The text with ASCII for our symbols: for old terminals, and for readers that would spell them out."""
+    return text.translate(_PLAIN)
 
 
 def styled(text: str, style: Style, stream: TextIO | None) -> str:

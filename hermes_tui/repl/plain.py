@@ -15,7 +15,7 @@ from typing import Any
 
 from hermes_tui.commands.host import HostKind
 from hermes_tui.printing.lines import Line
-from hermes_tui.printing.streams import err, fitted, out
+from hermes_tui.printing.streams import ascii_marks, err, out
 from hermes_tui.repl.shell import Opening, Shell, safely
 
 _ENDS = (signal.SIGTERM, signal.SIGHUP)
@@ -65,7 +65,7 @@ class PlainFront:
             self._prompted = ""
         for line in lines:
             if self._attended or line.answer:
-                out(line.text if line.answer else fitted(line.text, sys.stdout), style=line.style)
+                out(line.text if line.answer else ascii_marks(line.text), style=line.style)
             else:
                 err(line.text, style=line.style)
 
@@ -118,7 +118,7 @@ class PlainFront:
             return
         words = shell.prompt() if shell.waiting or not shell.busy else ""
         if words and words != self._prompted and self._work.empty():
-            out(fitted(words, sys.stdout), end="")
+            out(ascii_marks(words), end="")
             self._prompted = words
 
     def _read(self, shell: Shell) -> None:

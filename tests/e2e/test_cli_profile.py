@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.program import hermes
+from tests.e2e.terminal import Terminal
 
 pytestmark = pytest.mark.e2e
 
@@ -80,6 +81,16 @@ def test_use_rename_delete() -> None:
     assert "-y" in hermes("profile", "delete", "b").err
     assert hermes("profile", "delete", "b", "-y").code == 0
     assert [row[0] for row in hermes("profile", "list").rows if row[1] == "own"] == ["default"]
+
+
+@pytest.mark.parametrize(("answer", "left"), [("y", False), ("n", True), ("", True)])
+def test_delete_asks_at_a_terminal(answer: str, left: bool, isolated_home: Path) -> None:
+    hermes("profile", "create", "a")
+    with Terminal("profile", "delete", "a") as terminal:
+        terminal.until("[y/N]")
+        terminal.line(answer)
+        assert terminal.ended() == int(left)
+    assert (isolated_home / "profiles" / "a").exists() is left
 
 
 def test_export_and_import_without_keys(isolated_home: Path, tmp_path: Path) -> None:
