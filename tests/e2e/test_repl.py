@@ -228,7 +228,7 @@ def test_f12_10_plain_lines_on_a_dumb_terminal_and_for_screen_readers(
     server = serve([call("terminal", {"command": "touch made"}), say("done\nit is")])
     flags = ("--base-url", server.base_url, "-m", "scripted")
     with Terminal(*args, *flags, cwd=tmp_path, term=term) as terminal:
-        terminal.until("> ")
+        terminal.until("\n>")
         terminal.line("make it")
         terminal.until("1 yes, this once")
         time.sleep(0.5)
@@ -246,7 +246,7 @@ def test_f12_10_plain_lines_on_a_dumb_terminal_and_for_screen_readers(
 def test_plain_lines_stop_on_ctrl_c_and_leave_on_two(serve: Serve, tmp_path: Path) -> None:
     server = serve([hang(60), say("fine")])
     with Terminal("--linear", "--base-url", server.base_url, "-m", "scripted", cwd=tmp_path) as terminal:
-        terminal.until("> ")
+        terminal.until("\n>")
         terminal.line("wait")
         terminal.until(lambda _: len(server.requests) == 1)
         terminal.send("\x03")
