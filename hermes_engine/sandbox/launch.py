@@ -22,7 +22,9 @@ LOOKS = ThreadPoolExecutor(2, thread_name_prefix="hermes-proc")
 """Only looks through /proc, so that ending a command never waits for a fork in a dead network folder."""
 
 _HOOK = str(Path(__file__).with_name("after_command.bash"))
-_PLAIN_SHELL = 'trap "pwd -P >/proc/self/fd/$HERMES_FD 2>/dev/null" 0; unset HERMES_FD; eval "$1"'
+_PLAIN_SHELL = (
+    'trap "{ pwd -P || echo \\"\\$PWD\\"; } >/proc/self/fd/$HERMES_FD 2>/dev/null" 0; unset HERMES_FD; eval "$1"'
+)
 _LONGEST_ARGUMENT = 120_000
 
 

@@ -23,6 +23,9 @@ GRACE = 0.1
 LAST_RESORT = 3.0
 """Seconds after which a process that survives SIGKILL (in the kernel) is no longer waited for."""
 SHOW_EVERY = 0.25
+LAST_WORDS = 0.05
+"""Seconds in which what a command leaves behind may still say something or end."""
+_MOMENT = 0.005
 _PIECE = 65536
 _BURST = 1 << 19
 _PAUSE = 0.005
@@ -152,9 +155,7 @@ class Running:
         self._loop.remove_reader(self._pidfd)
         os.close(self._pidfd)
         self._pidfd = None
-        held = self._drain()
-        if self._read_lifeline() or held:
-            # Something lives on: look while the shell is not reaped and its number cannot be another's.
+        if self._drain() | self._lives_on():
             task = self._loop.create_task(self._look_around())
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
@@ -162,8 +163,18 @@ class Running:
             self._reap()
 
     async def _look_around(self) -> None:
+        """Something holds a pipe: gives it a moment (`echo hi &`), then looks for what lives on.
+
+        Meanwhile the shell is not reaped, so that its number cannot be another's.
+        """
+        held, moments = True, LAST_WORDS
+        while held and moments > 0:
+            await asyncio.sleep(_MOMENT)
+            moments -= _MOMENT
+            held = self._drain() | self._lives_on()
         try:
-            await self._family()
+            if held:
+                await self._family()
         finally:
             self.left = [process for process in self.left if process.pid != self.pid]
             self._reap()
@@ -172,6 +183,9 @@ class Running:
         code = self._process.wait()
         for timer in self._timers.values():
             timer.cancel()
+        if self._lifeline is not None:
+            os.close(self._lifeline)
+            self._lifeline = None
         self.output.close()
         self.ended = time.time()
         if not self._done.done():
@@ -196,20 +210,19 @@ class Running:
             self.output.feed(data)
         return True
 
-    def _read_lifeline(self) -> bool:
+    def _lives_on(self) -> bool:
         """Takes the folder the shell ended in; whether a process it started still lives."""
-        told, held = b"", False
-        if self._lifeline is not None:
-            try:
-                while piece := os.read(self._lifeline, _PIECE):
-                    told = piece
-            except BlockingIOError:
-                held = True
-            os.close(self._lifeline)
-            self._lifeline = None
-        if told.startswith(b"/"):
-            self.cwd = Path(os.fsdecode(told.rstrip(b"\n").rpartition(b"\n")[2]))
-        return held
+        if self._lifeline is None:
+            return False
+        try:
+            while told := os.read(self._lifeline, _PIECE):
+                if told.startswith(b"/"):
+                    self.cwd = Path(os.fsdecode(told.rstrip(b"\n").rpartition(b"\n")[2]))
+        except BlockingIOError:
+            return True
+        os.close(self._lifeline)
+        self._lifeline = None
+        return False
 
     def _close_pipe(self) -> None:
         if self._pipe is not None:

@@ -243,7 +243,7 @@ class Gate:
 
     def _weigh_command(self, arguments: Mapping[str, Any]) -> tuple[Demand, str, bool]:
         command, place = str(arguments.get("command", "")), self.workspace
-        folder = place.resolve(arguments["cwd"]) if arguments.get("cwd") else place.place()[0]
+        folder = place.resolve(arguments["cwd"]) if arguments.get("cwd") else place.here
         verdict = judge(command, folder, place.protected, start=place.start)
         needs: dict[str, Need] = {"read_only": "nothing", "plain": "change", "risky": "risk", "forbidden": "never"}
         need, reason = needs[verdict.kind], verdict.reason

@@ -20,6 +20,7 @@ from pydantic.fields import FieldInfo
 from hermes_engine.errors import ToolFault
 
 _ARGUMENT = re.compile(r"^ {4}(\w+): (.*)$")
+_ORDER = ("type", "description", "enum", "items", "properties", "required", "default")
 _LONE = re.compile("[\ud800-\udfff]")
 
 
@@ -140,8 +141,9 @@ def _compact(schema: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, 
         rest = {key: value for key, value in schema.items() if key != "anyOf"}
         return _compact({**choices[0], **rest}, shared)
     out: dict[str, Any] = {}
-    for key, value in schema.items():
-        if key in ("title", "$defs", "additionalProperties") or (key == "default" and value in (None, [], "")):
+    for key in sorted(schema, key=lambda key: _ORDER.index(key) if key in _ORDER else len(_ORDER)):
+        value = schema[key]
+        if key in ("title", "$defs", "additionalProperties") or (key == "default" and not value):
             continue
         if key == "properties":
             out[key] = {name: _compact(item, shared) for name, item in value.items()}

@@ -64,6 +64,11 @@ class Workspace:
         """The agent is in another folder now."""
         self._cwd = folder
 
+    @property
+    def here(self) -> Path:
+        """The folder the next command will run in."""
+        return self._cwd if self._cwd.is_dir() else self.start
+
     def place(self) -> tuple[Path, str]:
         """An existing folder to run in, and a note when the agent's own has vanished and it fell back."""
         if self._cwd.is_dir():
