@@ -361,6 +361,7 @@ def test_batch_runs_beside_the_chat(sit: Sit) -> None:
     finished = next(event for event in desk.events if isinstance(event, BatchFinished))
     assert finished.counts["total"] == finished.counts["kept"] == 2
     assert sorted(seen.messages[-1]["content"] for seen in server.requests) == ["p0", "p1"]
+    desk.until(lambda: desk.do("/batch").rows[0][1] == "done")
     (row,) = desk.do("/batch").rows
     assert row[:4] == (finished.name, "done", "2/2", "2 kept")
     assert desk.do("/batch nosuch.jsonl").kind == "error"
