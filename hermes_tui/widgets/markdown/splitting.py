@@ -41,126 +41,122 @@ class Splitter:
         self._reset()
 
     def _reset(self) -> None:
-        self._tail = ""
+        self._text = ""
+        self._start = 0
         self._scanned = 0
         self._blank_seen = False
         self._fence = ""
         self._language = ""
         self._inside_cut = False
         self._glued = False
+        self._closed: list[Piece] = []
 
     @property
     def open(self) -> Piece | None:
         """What is not closed yet, as a piece to be drawn for now."""
+        rest = self._text[self._start :]
         if self._inside_cut:
-            return Piece(self._tail, True, self._language) if self._tail else None
-        return Piece(self._tail, self._glued) if self._tail.strip() else None
+            return Piece(rest, True, self._language) if rest else None
+        return Piece(rest, self._glued) if rest.strip() else None
 
     def feed(self, text: str) -> list[Piece]:
         """Adds text; returns the pieces it closed."""
-        self._tail += text
-        closed: list[Piece] = []
-        while True:
-            end = self._tail.find("\n", self._scanned)
-            if end < 0:
-                break
-            self._line(self._scanned, end, closed)
-        if len(self._tail) > OPEN_LIMIT:
-            self._cut(closed)
+        self._text += text
+        while (end := self._text.find("\n", self._scanned)) >= 0:
+            self._line(self._scanned, end)
+            if self._scanned - self._start > OPEN_LIMIT:
+                self._cut()
+        while len(self._text) - self._start > OPEN_LIMIT and self._cut_endless():
+            pass
+        self._text, self._scanned, self._start = self._text[self._start :], self._scanned - self._start, 0
+        closed, self._closed = self._closed, []
         return closed
 
     def finish(self) -> list[Piece]:
         """Closes everything."""
-        closed = self.feed("\n") if self._tail and not self._tail.endswith("\n") else []
-        if self._inside_cut:
-            source = self._tail.rstrip("\n")
-            if source:
-                closed.append(Piece(source, True, self._language))
-        elif self._tail.strip():
-            closed.append(Piece(self._tail.strip("\n"), self._glued))
+        closed = self.feed("\n") if self._text and not self._text.endswith("\n") else []
+        rest = self._text.strip("\n") if not self._inside_cut else self._text.rstrip("\n")
+        if rest.strip():
+            closed.append(Piece(rest, self._inside_cut or self._glued, self._language if self._inside_cut else None))
         self._reset()
         return closed
 
-    def _line(self, start: int, end: int, closed: list[Piece]) -> None:
-        """Looks at one whole line of the tail."""
-        line = self._tail[start:end]
+    def _line(self, start: int, end: int) -> None:
+        """Looks at one whole line."""
+        line = self._text[start:end]
         self._scanned = end + 1
         if self._fence:
-            self._fence_line(line, start, end, closed)
+            self._fence_line(line, start, end)
             return
         if not line.strip():
             self._blank_seen = True
             return
         if self._blank_seen and not line[0].isspace():
-            self._close(start, closed)
-            start, end = 0, len(line)
+            self._close(start)
         self._blank_seen = False
         match = _FENCE.match(line)
         if match:
             self._fence, self._language = match[1], match[2].strip().partition(" ")[0]
 
-    def _fence_line(self, line: str, start: int, end: int, closed: list[Piece]) -> None:
+    def _fence_line(self, line: str, start: int, end: int) -> None:
         bare = line.strip()
         if bare and len(bare) >= len(self._fence) and set(bare) == {self._fence[0]}:
             self._fence = ""
             if self._inside_cut:
-                source = self._tail[:start].rstrip("\n")
-                if source:
-                    closed.append(Piece(source, True, self._language))
-                self._drop(end + 1)
+                self._hand_out(start, fence=self._language)
+                self._start = end + 1
                 self._inside_cut = self._glued = False
                 self._blank_seen = True
 
-    def _close(self, at: int, closed: list[Piece]) -> None:
-        source = self._tail[:at].strip("\n")
-        if source.strip():
-            closed.append(Piece(source, self._glued))
+    def _close(self, at: int) -> None:
+        """What stands before `at` is closed; a blank line follows it."""
+        self._hand_out(at)
         self._glued = False
-        self._drop(at)
-        self._scanned += self._tail.find("\n") + 1
 
-    def _drop(self, until: int) -> None:
-        self._tail = self._tail[until:]
-        self._scanned = 0
-
-    def _cut(self, closed: list[Piece]) -> None:
-        """Cuts what has grown too long without an end."""
-        if self._fence:
-            self._cut_fence(closed)
-            return
-        table = _TABLE_ROW.match(self._tail) is not None
-        if table and len(self._tail) <= TABLE_LIMIT:
-            return
-        at = self._margin_line() or self._tail.rfind(" ") + 1 or len(self._tail)
-        source = self._tail[:at].strip("\n")
+    def _hand_out(self, at: int, *, fence: str | None = None) -> None:
+        source = self._text[self._start : at]
+        source = source.rstrip("\n") if fence is not None else source.strip("\n")
         if source.strip():
-            closed.append(Piece(source, self._glued))
-            self._glued = not self._blank_seen
-        rest = self._scanned - at
-        self._drop(at)
-        self._scanned = max(0, rest)
+            self._closed.append(Piece(source, self._glued or fence is not None, fence))
+        self._start = at
+
+    def _cut(self) -> None:
+        """Cuts what has grown too long, at a line."""
+        if self._fence:
+            inside = self._inside_cut
+            self._hand_out(self._scanned, fence=self._language if inside else None)
+            self._inside_cut = self._glued = True
+            return
+        table = _TABLE_ROW.match(self._text, self._start) is not None
+        if table and self._scanned - self._start <= TABLE_LIMIT:
+            return
+        self._hand_out(self._margin_line() or self._scanned)
+        self._glued = not self._blank_seen
 
     def _margin_line(self) -> int:
-        """Where the last line begins that starts at the margin; any line where none does; 0 without a line end."""
-        any_line = at = self._tail.rfind("\n", 0, self._scanned) + 1
-        while at > 0:
-            if at < len(self._tail) and not self._tail[at].isspace():
+        """Where the last line begins that starts at the margin, behind the first one; 0 where none does."""
+        at = self._text.rfind("\n", self._start, self._scanned - 1) + 1
+        while at > self._start:
+            if not self._text[at].isspace():
                 return at
-            at = self._tail.rfind("\n", 0, at - 1) + 1
-        return any_line
+            at = self._text.rfind("\n", self._start, at - 1) + 1
+        return 0
 
-    def _cut_fence(self, closed: list[Piece]) -> None:
-        """Hands out the whole lines of an open fence; the rest of it is drawn as its continuation."""
-        at = self._tail.rfind("\n", 0, self._scanned) + 1
-        if at <= 0:
-            return
-        source = self._tail[:at].rstrip("\n")
-        if self._inside_cut:
-            closed.append(Piece(source, True, self._language))
-        else:
-            closed.append(Piece(source, self._glued))
-            self._inside_cut = self._glued = True
-        self._drop(at)
+    def _cut_endless(self) -> bool:
+        """Cuts a line that does not end, at a blank; whether it could."""
+        if self._scanned > self._start and not self._fence:
+            before = self._start
+            self._cut()
+            return self._start > before
+        if self._fence:
+            return False
+        at = self._text.rfind(" ", self._start, self._start + OPEN_LIMIT) + 1
+        if at <= self._start:
+            at = self._start + OPEN_LIMIT
+        self._hand_out(at)
+        self._glued = True
+        self._scanned = max(self._scanned, at)
+        return True
 
 
 def split(source: str) -> list[Piece]:
