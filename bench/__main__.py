@@ -29,7 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     broken = False
     for name in options.cases or CASES:
         try:
-            figures += importlib.import_module(f"bench.cases.{name}").run(options.rounds)
+            for figure in importlib.import_module(f"bench.cases.{name}").run(options.rounds):
+                say(table([figure]).splitlines()[-1])
+                figures.append(figure)
         except Exception:
             broken = True
             say(f"{name} could not be measured:\n{traceback.format_exc()}")

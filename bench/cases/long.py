@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from bench.answers import Script
@@ -20,9 +21,10 @@ LINEAR = 1.15
 """Most that a round may cost at 20 rounds against one at 5, the floor's own growth taken out."""
 
 
-def run(rounds: int) -> list[Figure]:
+def run(rounds: int) -> Iterator[Figure]:
     """Against both floors, then at 5 and 20 rounds."""
-    return [*figures("long", costs(LOAD, rounds, "long"), "a prompt of 10 tool rounds"), *_linear(max(3, rounds // 2))]
+    yield from figures("long", costs(LOAD, rounds, "long"), "a prompt of 10 tool rounds")
+    yield from _linear(max(3, rounds // 2))
 
 
 def _linear(rounds: int) -> list[Figure]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from bench import ours
 from bench.answers import Script
 from bench.figures import Figure
@@ -14,9 +16,8 @@ SIZES = ((64, 256, None), (1000, 3000, 300.0))
 """In flight, prompts, target in MB."""
 
 
-def run(rounds: int) -> list[Figure]:
+def run(rounds: int) -> Iterator[Figure]:
     """One run of each size: peaks repeat well."""
-    found: list[Figure] = []
     with Place() as place, Served(Script(latency=0.5)) as server:
         for in_flight, rows, target in SIZES:
             say(f"memory: {in_flight} in flight")
@@ -24,8 +25,5 @@ def run(rounds: int) -> list[Figure]:
             done = ours.batch(place, server.base_url, rows, in_flight, watch=True)
             most = server.take()["most"]
             note = f"{rows} prompts, at most {most} requests at once, {done.wall:.1f} s, {done.cpu:.1f} s of processor"
-            found += [
-                Figure("memory", f"peak RSS, {in_flight} in flight", done.peak_rss / MB, "MB", target, note),
-                Figure("memory", "…with its commands, shared pages once (PSS)", done.peak_pss / MB, "MB", target),
-            ]
-    return found
+            yield Figure("memory", f"peak RSS, {in_flight} in flight", done.peak_rss / MB, "MB", target, note)
+            yield Figure("memory", "…with its commands, shared pages once (PSS)", done.peak_pss / MB, "MB", target)

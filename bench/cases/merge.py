@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 from bench import ours
 from bench.answers import Script
@@ -18,7 +19,7 @@ TARGET = 200.0
 SCRIPT = Script(rounds=0, latency=0.01, text_bytes=ROW_BYTES - 900, piece=2000, kind="prose")
 
 
-def run(rounds: int) -> list[Figure]:
+def run(rounds: int) -> Iterator[Figure]:
     """One run and one resume of it."""
     with Place() as place, Served(SCRIPT) as server:
         prompts = ours.dataset(place, ROWS)
@@ -32,13 +33,9 @@ def run(rounds: int) -> list[Figure]:
         say("merge: a resume with nothing left to run")
         again = ours.batch(place, server.base_url, ROWS, 64, prompts=prompts, data=data, watch=True, more=["--resume"])
         _same(before, merged.read_bytes())
-    note = f"{size / MB:.0f} MB of trajectories"
-    return [
-        Figure(
-            "merge", "peak RSS of a run of 10,000 rows", first.peak_rss / MB, "MB", TARGET, f"{note}, {_took(first)}"
-        ),
-        Figure("merge", "peak RSS of its merge alone, by a resume", again.peak_rss / MB, "MB", TARGET, _took(again)),
-    ]
+    note = f"{size / MB:.0f} MB of trajectories, {_took(first)}"
+    yield Figure("merge", "peak RSS of a run of 10,000 rows", first.peak_rss / MB, "MB", TARGET, note)
+    yield Figure("merge", "peak RSS of its merge alone, by a resume", again.peak_rss / MB, "MB", TARGET, _took(again))
 
 
 def _same(before: bytes, after: bytes) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from bench.answers import Script
 from bench.figures import Figure
 from bench.prompts import Load, costs, figures
@@ -9,6 +11,6 @@ from bench.prompts import Load, costs, figures
 LOAD = Load(Script(rounds=1, chunks=6), rows=200, few=20, in_flight=64)
 
 
-def run(rounds: int) -> list[Figure]:
+def run(rounds: int) -> Iterator[Figure]:
     """Against both floors."""
-    return figures("short", costs(LOAD, rounds, "short"), "a prompt of two calls and one echo")
+    yield from figures("short", costs(LOAD, rounds, "short"), "a prompt of two calls and one echo")

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -23,10 +23,11 @@ READY = {BARE: "bare-is-ready", APP: "❯"}
 Command = tuple[str, ...]
 
 
-def run(rounds: int) -> list[Figure]:
+def run(rounds: int) -> Iterator[Figure]:
     """Both parts."""
     with Place() as place:
-        return [*_version(place, rounds), *_paint(place, rounds)]
+        yield from _version(place, rounds)
+        yield from _paint(place, rounds)
 
 
 def _version(place: Place, rounds: int) -> list[Figure]:

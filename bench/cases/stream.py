@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,14 +21,12 @@ PACE = Script(rounds=0, per_packet=10, gap=0.002)
 """5,000 pieces a second: many times what a model says."""
 
 
-def run(rounds: int) -> list[Figure]:
+def run(rounds: int) -> Iterator[Figure]:
     """The app with mixed Markdown and with one code block, then the one-shot."""
     rounds = max(3, rounds // 2)
-    return [
-        *_sizes("app, Markdown", partial(_app, "prose"), rounds, TARGET),
-        *_sizes("app, one code block", partial(_app, "code"), rounds, TARGET),
-        *_sizes("chat -q", _one_shot, rounds, TARGET),
-    ]
+    yield from _sizes("chat -q", _one_shot, rounds, TARGET)
+    yield from _sizes("app, Markdown", partial(_app, "prose"), rounds, TARGET)
+    yield from _sizes("app, one code block", partial(_app, "code"), rounds, TARGET)
 
 
 def _sizes(what: str, cost: Callable[[int], float], rounds: int, target: float) -> list[Figure]:
@@ -53,7 +51,7 @@ def _app(kind: Kind, size: int) -> float:
     ):
         terminal.wait_for("❯")
         terminal.write("hello\r")
-        terminal.wait_for("later")
+        terminal.wait_for("reads")
         terminal.settle()
         before = terminal.cpu
         terminal.write("tell all\r")
