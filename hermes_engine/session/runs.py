@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from hermes_engine.errors import UsageError
+from hermes_engine.errors import HermesError, UsageError
 from hermes_engine.events import BatchFinished, BatchStarted, Event, RowFinished, Sink
 from hermes_engine.profiles import Resolved
 from hermes_engine.work.supervisor import Ending, Supervisor
@@ -66,13 +66,16 @@ class Runs:
         return run is not None
 
     async def _work(self, agent: str, run: BatchRun) -> Ending:
-        summary = await asyncio.get_running_loop().run_in_executor(self._pool, run.run)
+        try:
+            summary = await asyncio.get_running_loop().run_in_executor(self._pool, run.run)
+        except HermesError as error:  # it never began, so nobody has heard of its end yet
+            name = run.options.run_name
+            self._sink(BatchFinished(session=name, agent=agent, name=name, state="failed", reason=error.line))
+            raise
         return Ending(_STATES.get(summary.state, "failed"), answer=_told_counts(summary.counts), error=summary.reason)
 
     def _ended(self, name: str, agent: str, ending: Ending) -> None:
         self._running.pop(name, None)
-        if ending.state == "failed" and ending.error:
-            self._sink(BatchFinished(session=name, agent=agent, name=name, state="failed", reason=ending.error))
         self._supervisor.finish(agent, ending)
 
     def _told(self, agent: str, loop: asyncio.AbstractEventLoop) -> Sink:

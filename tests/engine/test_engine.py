@@ -20,9 +20,12 @@ from hermes_engine.events import (
     AgentFinished,
     AgentStarted,
     ApprovalAsked,
+    BatchFinished,
+    BatchStarted,
     ContextCompacted,
     Event,
     Notice,
+    RowFinished,
     TextDelta,
     ToolFinished,
     TurnFinished,
@@ -338,3 +341,24 @@ def test_every_agent_and_turn_has_one_beginning_and_one_end(drive: Callable[...,
     assert {(e.session, e.agent) for e in turn} == {(driver.session, driver.of(AgentStarted)[0].agent)}
     assert "".join(e.text for e in driver.of(TextDelta)) == "a b c"
     assert not [n for n in driver.of(Notice) if n.level == "error"]
+
+
+def test_a_batch_runs_in_the_pool_and_shows_as_one_agent(drive: Callable[..., Driver], tmp_path: Path) -> None:
+    from hermes_engine.batch.options import BatchOptions
+
+    driver = drive(lambda seen: say("answer", reasoning="hm"))
+    data = tmp_path / "rows.jsonl"
+    data.write_text('{"prompt": "a"}\n{"prompt": "b"}\n')
+    options = BatchOptions(run_name="r", dataset_file=data, output_dir=tmp_path / "data")
+    assert driver.engine.start_batch(options) == "r"
+    driver.wait(lambda: driver.of(BatchFinished))
+    assert driver.of(BatchFinished)[0].counts["kept"] == 2
+    driver.wait(lambda: driver.of(AgentFinished))
+    row = next(row for row in driver.engine.agents() if row.kind == "batch")
+    assert (row.name, row.state, row.activity) == ("r", "done", "")
+    assert {event.agent for event in driver.of(RowFinished)} == {row.id}
+    assert driver.engine.start_batch(options) == "r"
+    driver.wait(lambda: len(driver.of(BatchFinished)) == 2)
+    refused = driver.of(BatchFinished)[1]
+    assert (refused.state, "resume" in refused.reason) == ("failed", True)
+    assert len(driver.of(BatchStarted)) == 1
