@@ -92,7 +92,13 @@ class Context:
             raise ContextTooLong(f"{error}; {fault}", status=error.status) from error
 
     async def shorten(
-        self, messages: Sequence[Message], tools: Sequence[ToolSchema], emit: Emitter, *, room: int, hint: str | None = None
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSchema],
+        emit: Emitter,
+        *,
+        room: int,
+        hint: str | None = None,
     ) -> list[Message]:
         """A conversation that takes about `room` tokens; with a `hint` (also "") its old part is summarised anyway.
 
@@ -119,9 +125,7 @@ class Context:
             after_tokens=after,
             dropped=max(0, len(messages) - len(shorter)),
         )
-        emit(
-            UsageReported, usage=spent, context_tokens=after, context_window=self.window or 0, estimated=True
-        )
+        emit(UsageReported, usage=spent, context_tokens=after, context_window=self.window or 0, estimated=True)
         return shorter
 
     async def _summary(self, parts: Parts, room: int, hint: str) -> tuple[str, Usage]:

@@ -24,7 +24,10 @@ DROPPED_HEAD = "[The conversation so far grew too long; its earlier part was lef
 
 def estimate(messages: Sequence[Message], tools: Sequence[ToolSchema] = ()) -> int:
     """Tokens these messages and tool definitions take, roughly."""
-    size = sum(16 + len(m.content.encode("utf-8", "surrogatepass")) + sum(len(c.arguments) + 40 for c in m.tool_calls) for m in messages)
+    size = sum(
+        16 + len(m.content.encode("utf-8", "surrogatepass")) + sum(len(c.arguments) + 40 for c in m.tool_calls)
+        for m in messages
+    )
     return (size + sum(len(str(schema)) for schema in tools)) // BYTES_PER_TOKEN
 
 

@@ -174,7 +174,10 @@ def _files(workspace: Workspace, root: Path, stop: threading.Event) -> Iterator[
     if root.is_file():
         yield str(root)
         return
-    pending: list[tuple[str, tuple[_Rules, ...]]] = [(str(root), _rules_above(root))]
+    around = _rules_above(root)
+    if _ignored(f"{root}/", around):
+        around = ()  # who names an ignored folder wants to see into it
+    pending: list[tuple[str, tuple[_Rules, ...]]] = [(str(root), around)]
     while pending and not stop.is_set():
         folder, above = pending.pop()
         rules = above + _rules_of(folder)
@@ -219,7 +222,8 @@ def _rules_of(folder: str) -> tuple[_Rules, ...]:
     from pathspec import GitIgnoreSpec
 
     try:
-        return (_Rules(folder, GitIgnoreSpec.from_lines(lines)),)
+        # `x/**` spares x itself in git but not in pathspec; `x/*` says the same of what lies in it.
+        return (_Rules(folder, GitIgnoreSpec.from_lines(re.sub(r"/\*\*$", "/*", line) for line in lines)),)
     except ValueError:
         return ()
 

@@ -85,6 +85,8 @@ async def _fetch(url: str, rules: WebSettings) -> _Page:
                 body, whole = await _body(response)
                 kind = (response.content_type or "").lower()
                 return _Page(address, response.status, kind, response.charset, body, whole)
+        except TimeoutError:
+            raise
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise ToolFault(f"cannot fetch {address}: {one_line(str(error)) or type(error).__name__}") from error
     raise ToolFault(f"{url} redirects more than {MOST_REDIRECTS} times")
@@ -158,7 +160,10 @@ def _markdown(soup: BeautifulSoup, url: str) -> str:
         link["href"] = urljoin(url, str(link["href"]))
     for image in soup("img", src=re.compile("^data:")):
         image.decompose()
-    text: str = MarkdownConverter(heading_style="ATX", bullets="-").convert_soup(soup.body or soup)
+    converter = MarkdownConverter(
+        heading_style="ATX", bullets="-", escape_underscores=False, escape_asterisks=False, escape_misc=False
+    )
+    text: str = converter.convert_soup(soup.body or soup)
     text = re.sub(r"[ \t]+\n", "\n", text)
     text = re.sub(r"\n{3,}", "\n\n", text).strip()
     return text if not title or text.startswith(f"# {title}") else f"# {title}\n\n{text}"

@@ -10,8 +10,8 @@ import pytest
 
 from tests.conftest import Serve
 from tests.e2e.app import READY, AppTerminal
-from tests.server.scripted import ScriptedServer, call, drop, hang, say, status, stream
 from tests.server.answers import chunk
+from tests.server.scripted import ScriptedServer, call, drop, hang, say, status, stream
 
 pytestmark = pytest.mark.e2e
 

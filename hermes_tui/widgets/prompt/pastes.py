@@ -12,7 +12,7 @@ MAX_LINES = 8
 MAX_CHARACTERS = 1_000
 
 _TOKEN = re.compile(r"\[[^\[\]\n]*\]")
-_ODD = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u200b-\u200f\u202a-\u202e\ud800-\udfff]")
+_ODD = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 def as_pasted(text: str) -> str:
