@@ -23,6 +23,7 @@ from hermes_engine.errors import ConfigError
 from hermes_engine.tools.shell_danger import Level
 from hermes_engine.tools.shell_parse import UNKNOWN
 from hermes_engine.tools.shell_rules import Part
+from hermes_engine.tools.shell_tables import program_of
 
 _FORM = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\((.*)\))?\s*\Z", re.DOTALL)
 EDIT_TOOLS = ("write_file", "patch")
@@ -58,7 +59,9 @@ class Rule:
             return deny or part.level < Level.RISKY
         if part.level >= Level.RISKY and not (self.exact or deny):
             return False
-        words = (Path(part.words[0]).name, *part.words[1:]) if part.words and "/" not in self.words[0] else part.words
+        words = part.words
+        if words and "/" not in self.words[0]:
+            words = (program_of(words[0]), *words[1:])
         if len(words) < len(self.words) or (self.exact and len(words) != len(self.words)):
             return False
         matches = _same if self.exact else _like

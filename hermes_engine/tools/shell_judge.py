@@ -24,9 +24,9 @@ from hermes_engine.tools.shell_tables import (
     WORDS_BEFORE,
     WRAPPERS,
     Reads,
+    program_of,
 )
 
-_USUAL_FOLDERS = frozenset(map(Path, ("/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/opt/homebrew/bin")))
 _OWN_NAME = re.compile(r"[a-z_][a-z0-9_]*\Z")
 _DEEPEST = 6
 _MOST_WORDS = 2000
@@ -74,8 +74,7 @@ class Judge:
         first = words[0]
         if not first.known or first.glob or not first.text:
             return Finding(Level.RISKY, "which program it runs is only known then")
-        path = Path(first.text)
-        name = path.name if "/" not in first.text or path.parent in _USUAL_FOLDERS else first.text
+        name = program_of(first.text)
         rest = words[1:]
         if name in self._script.functions:
             return Finding(Level.PLAIN, f"{name} is a function of its own")

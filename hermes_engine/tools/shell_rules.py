@@ -186,6 +186,12 @@ def _hosts(commands: Iterable[Command]) -> Iterable[str]:
         if FETCHERS.isdisjoint(names):
             continue
         found = [word for word in command.words if "://" in word.text]
-        yield from ("" if not word.known else host_of(word.text) for word in found)
+        if not found:
+            found = [word for word in command.words[1:] if re.match(r"[^-].*[.:]|localhost", word.text)]
+        yield from (host_of(_as_url(word.text)) if word.known else "" for word in found)
         if not found:
             yield ""
+
+
+def _as_url(text: str) -> str:
+    return text if "://" in text else f"http://{text}"

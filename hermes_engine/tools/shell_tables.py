@@ -6,6 +6,15 @@ Data only. A program that is not here runs like any other: it asks where command
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
+
+_USUAL_FOLDERS = frozenset(map(Path, ("/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/opt/homebrew/bin")))
+
+
+def program_of(word: str) -> str:
+    """The name of a program: `/usr/bin/git` is git, `./git` is nobody we know and stays as it is."""
+    path = Path(word)
+    return path.name if "/" not in word or path.parent in _USUAL_FOLDERS else word
 
 
 @dataclass(frozen=True, slots=True)
