@@ -52,10 +52,10 @@ class Script:
         self.time = time
         self._seq = itertools.count(1)
 
-    def __call__(self, kind: type[Event], after: float = 0.0, **values: Any) -> Event:
+    def __call__(self, event: type[Event], /, after: float = 0.0, **values: Any) -> Event:
         """The next event, `after` seconds later than the one before."""
         self.time += after
-        return kind(seq=next(self._seq), time=self.time, **self.common, **values)  # type: ignore[arg-type]
+        return event(seq=next(self._seq), time=self.time, **self.common, **values)
 
     def answer(self, text: str, *, pieces: int = 7) -> list[Event]:
         """A whole turn that says something."""

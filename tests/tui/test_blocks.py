@@ -99,7 +99,7 @@ def test_choices_by_digit_letter_arrow_and_place() -> None:
     assert block.option_for("2") is None
     assert block.option_for("3") is block.option_for("n") is options[1]
     assert block.option_for("") is None
-    assert block.selected_option is None
+    assert not bool(block.selected_option)
     block.move(1)
     assert block.selected_option is options[0]
     block.move(-1)

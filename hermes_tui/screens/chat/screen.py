@@ -108,6 +108,7 @@ class ChatScreen(SteadyScreen[None]):
     def on_mount(self) -> None:
         """The first picture."""
         self.prompt.intercept = self._intercept
+        self.transcript.intercept = self._request_key
         self.prompt.queue_waits = lambda: bool(self.queue.items)
         self.prompt.hint(_("Ask something, or / for commands"))
         self.refresh_facts()
@@ -238,12 +239,11 @@ class ChatScreen(SteadyScreen[None]):
             self.refresh_facts()
         return taken
 
-    def on_key(self, event: events.Key) -> None:
-        """Keys for a request that has the focus, before the transcript takes them."""
-        if self.asking.key(event.key, event.character):
-            event.stop()
-            event.prevent_default()
+    def _request_key(self, key: str, character: str | None) -> bool:
+        taken = self.asking.key(key, character)
+        if taken:
             self.refresh_facts()
+        return taken
 
     def action_escape(self) -> None:
         """Closes what is open here, else gives the keys back to the prompt, else stops the turn."""
@@ -337,6 +337,10 @@ class ChatScreen(SteadyScreen[None]):
     def on_transcript_chosen(self, message: Transcript.Chosen) -> None:
         """A choice of a request was clicked."""
         self.asking.choose(message.block, message.option)
+        self.refresh_facts()
+
+    def on_transcript_view_end_shown(self) -> None:
+        """A request may be answered now."""
         self.refresh_facts()
 
     def on_transcript_view_unseen(self) -> None:

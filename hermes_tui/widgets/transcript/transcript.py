@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -62,6 +63,9 @@ class Transcript(TranscriptView, can_focus=True):
             super().__init__()
             self.character = character
 
+    intercept: Callable[[str, str | None], bool] = staticmethod(lambda key, character: False)
+    """Asked first about each key; True when it was meant for the request under the cursor."""
+
     def action_cursor(self, step: int) -> None:
         """Moves to the next or previous block."""
         blocks = self.sheet.blocks
@@ -121,7 +125,11 @@ class Transcript(TranscriptView, can_focus=True):
         self.refresh()
 
     def on_key(self, event: events.Key) -> None:
-        """Hands typing on to the prompt."""
+        """Keys for a request, then those of the transcript; other typing is handed on to the prompt."""
+        if self.intercept(event.key, event.character):
+            event.stop()
+            event.prevent_default()
+            return
         bound = {"k", "j", "y", "left_square_bracket", "right_square_bracket", "space"}
         if event.is_printable and event.character and event.key not in bound:
             event.stop()

@@ -36,6 +36,9 @@ class TranscriptView(ScrollView):
             super().__init__()
             self.count = count
 
+    class EndShown(Message):
+        """The end of a waiting request came into view."""
+
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.follow = True
@@ -229,6 +232,8 @@ class TranscriptView(ScrollView):
             if isinstance(block, RequestBlock) and block.waiting:
                 place = sheet.place(block)
                 if place is not None and sheet.top(place) + sheet.height(place) <= bottom:
+                    if block.shown_at is None:
+                        self.post_message(self.EndShown())
                     block.end_shown(now)
 
     def _in_view(self) -> list[Block]:

@@ -1,0 +1,214 @@
+"""Requests in the app: digits, drafts, the deaf moment, the end of a long one, why not, Ctrl+N."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from hermes_engine import events as ev
+from hermes_engine.requests import Answer
+from hermes_tui.screens.chat import asking as asking_module
+from hermes_tui.widgets.blocks import RequestBlock
+from tests.tui.stage import Script, StageApp, screen_text, settle, stage
+
+
+class Clock:
+    """A clock the test moves."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+class Ears:
+    """Stands where the engine's answers go, and settles requests as the broker does."""
+
+    def __init__(self, app: StageApp, say: Script) -> None:
+        self.app, self.say = app, say
+        self.answers: list[tuple[str, Answer]] = []
+
+    def __call__(self, block: RequestBlock, choice: str, note: str) -> None:
+        self.answers.append((block.request, Answer(choice, note)))  # type: ignore[arg-type]
+        self.app.feed(self.say(ev.RequestSettled, request=block.request, choice=choice, note=note))
+
+
+@asynccontextmanager
+async def asked(
+    monkeypatch: pytest.MonkeyPatch, *requests: dict[str, Any], height: int = 24
+) -> AsyncIterator[tuple[StageApp, Pilot[int], Ears, Clock]]:
+    """The app with waiting approvals, seen for long enough."""
+    clock = Clock()
+    monkeypatch.setattr(asking_module, "time", clock)
+    monkeypatch.setattr("hermes_tui.widgets.transcript.view.time", clock)
+    async with stage(90, height) as (app, pilot):
+        say = Script()
+        ears = Ears(app, say)
+        monkeypatch.setattr(app.chat.asking, "_send", ears)
+        app.feed(say(ev.TurnStarted, prompt="go"), say(ev.StepStarted, step=1))
+        for number, values in enumerate(requests or ({},)):
+            given = {"request": f"q{number}", "title": "Run a command", "detail": "rm x", "reason": "removes", **values}
+            app.feed(say(ev.ApprovalAsked, **given))
+        await settle(pilot)
+        yield app, pilot, ears, clock
+
+
+async def test_a_digit_answers_at_once_with_nothing_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with asked(monkeypatch, {"rule": "rm"}) as (app, pilot, ears, clock):
+        assert "1 yes · 2 this session · 3 no · 4 always" in screen_text(app)
+        clock.now += 0.5
+        await pilot.press("1")
+        assert ears.answers == [("q0", Answer("once"))]
+        await settle(pilot)
+        assert "Allowed once" in screen_text(app)
+
+
+async def test_for_400_ms_keys_are_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with asked(monkeypatch) as (app, pilot, ears, clock):
+        clock.now += 0.39
+        await pilot.press("1")
+        assert ears.answers == []
+        assert app.chat.prompt.text == "1"
+
+
+async def test_with_a_draft_digits_stay_text_until_ctrl_n(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with asked(monkeypatch) as (app, pilot, ears, clock):
+        clock.now += 1
+        await pilot.press(*"item ", "1")
+        assert app.chat.prompt.text == "item 1"
+        assert ears.answers == []
+        await pilot.press("ctrl+n")
+        assert not app.chat.prompt.area.has_focus
+        await pilot.press("1")
+        assert ears.answers == [("q0", Answer("once"))]
+        assert app.chat.prompt.text == "item 1"
+        assert app.chat.prompt.area.has_focus
+
+
+async def test_letters_answer_only_after_ctrl_n(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with asked(monkeypatch, {"rule": "rm"}) as (app, pilot, ears, clock):
+        clock.now += 1
+        await pilot.press("y")
+        assert app.chat.prompt.text == "y"
+        await pilot.press("ctrl+n", "a")
+        assert ears.answers == [("q0", Answer("session"))]
+
+
+async def test_arrows_and_enter_choose_but_enter_alone_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with asked(monkeypatch) as (_app, pilot, ears, clock):
+        clock.now += 1
+        await pilot.press("ctrl+n", "enter")
+        assert ears.answers == []
+        await pilot.press("right", "enter")
+        assert ears.answers == [("q0", Answer("once"))]
+
+
+async def test_no_asks_why_and_keeps_the_draft(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with asked(monkeypatch) as (app, pilot, ears, clock):
+        clock.now += 1
+        await pilot.press(*"my draft", "ctrl+n", "3")
+        assert app.chat.prompt.lent == "why not"
+        await pilot.press(*"use git", "enter")
+        assert ears.answers == [("q0", Answer("no", "use git"))]
+        assert app.chat.prompt.text == "my draft"
+
+
+async def test_esc_in_the_reason_goes_back_and_asks_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with asked(monkeypatch) as (app, pilot, ears, clock):
+        clock.now += 1
+        await pilot.press("3", *"because", "escape")
+        assert ears.answers == []
+        assert app.chat.prompt.text == ""
+        await pilot.press("3", "enter")
+        assert ears.answers == [("q0", Answer("no"))]
+
+
+async def test_a_long_one_takes_a_yes_only_when_its_end_was_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    detail = "\n".join(f"line {number}" for number in range(80))
+    async with asked(monkeypatch, {"detail": detail}) as (app, pilot, ears, clock):
+        block = app.chat.asking.current
+        assert block is not None
+        app.chat.transcript.action_top()
+        app.feed(Script(run="r")(ev.Notice, text="x"))
+        await settle(pilot)
+        block.shown_at = None
+        clock.now += 1
+        await pilot.press("1")
+        assert ears.answers == []
+        assert "Read it to its end first" in screen_text(app)
+        for _page in range(8):
+            await pilot.press("pagedown")
+        clock.now += 1
+        await pilot.press("1")
+        assert ears.answers == [("q0", Answer("once"))]
+
+
+async def test_ctrl_n_goes_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with asked(monkeypatch, {}, {}, {}) as (app, pilot, ears, clock):
+        clock.now += 1
+        seen = []
+        for _press in range(4):
+            await pilot.press("ctrl+n")
+            focused = app.chat.asking.focused
+            assert focused is not None
+            seen.append(focused.request)
+        assert seen == ["q0", "q1", "q2", "q0"]
+        assert "◆ 3" in screen_text(app)
+        await pilot.press("escape")
+        assert app.chat.prompt.area.has_focus
+        assert ears.answers == []
+
+
+async def test_a_question_without_choices_takes_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with stage(90, 24) as (app, pilot):
+        say = Script()
+        ears = Ears(app, say)
+        monkeypatch.setattr(app.chat.asking, "_send", ears)
+        app.feed(say(ev.QuestionAsked, request="q", question="Which branch?"))
+        await settle(pilot)
+        assert app.chat.prompt.lent == "answer"
+        assert "answer ❯" in screen_text(app)
+        await pilot.press("enter")
+        assert ears.answers == []
+        await pilot.press(*"main", "enter")
+        assert ears.answers == [("q", Answer("answer", "main"))]
+        assert app.chat.prompt.lent == ""
+
+
+async def test_a_question_never_takes_the_prompt_from_a_draft(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with stage(90, 24) as (app, pilot):
+        say = Script()
+        ears = Ears(app, say)
+        monkeypatch.setattr(app.chat.asking, "_send", ears)
+        await pilot.press(*"draft")
+        app.feed(say(ev.QuestionAsked, request="q", question="Which branch?"))
+        await settle(pilot)
+        assert app.chat.prompt.text == "draft"
+        await pilot.press("ctrl+n", *"main", "enter")
+        assert ears.answers == [("q", Answer("answer", "main"))]
+        assert app.chat.prompt.text == "draft"
+
+
+async def test_a_request_that_is_withdrawn_gives_everything_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with asked(monkeypatch) as (app, pilot, ears, clock):
+        clock.now += 1
+        await pilot.press(*"my draft", "ctrl+n", "3", *"beca")
+        app.feed(ears.say(ev.RequestSettled, request="q0", choice="no", note="the question was withdrawn"))
+        await settle(pilot)
+        assert app.chat.prompt.text == "my draft"
+        assert app.chat.prompt.lent == ""
+        assert "Withdrawn" in screen_text(app)
+
+
+async def test_f3_14_a_childs_question_names_the_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with stage(90, 24) as (app, pilot):
+        kid = Script(agent="kid", run="rk")
+        app.feed(kid(ev.AgentStarted, name="fixer", parent="a1", kind="child"))
+        app.feed(kid(ev.ApprovalAsked, request="q", title="Change the signature?", detail="login()", reason="edits"))
+        await settle(pilot)
+        assert screen_text(app).count("fixer asks") == 2
