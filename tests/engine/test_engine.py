@@ -10,6 +10,7 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +102,8 @@ def test_a_turn_is_heard_kept_and_seen(drive: Callable[..., Driver]) -> None:
     assert view.title == "say hello"
     assert "hello" in driver.of(ToolFinished)[0].text
     driver.engine.close()
-    kept = SessionStore(open_state(driver.engine.resolved.home.state_db)).load(driver.session)
+    with closing(open_state(driver.engine.resolved.home.state_db)) as database:
+        kept = SessionStore(database).load(driver.session)
     assert [m.role for m in kept] == ["user", "assistant", "tool", "assistant"]
 
 
@@ -252,8 +254,8 @@ def test_nothing_is_asked_of_nobody_and_the_reason_reaches_the_model(drive: Call
 def test_an_unused_chat_leaves_nothing_behind(drive: Callable[..., Driver]) -> None:
     driver = drive([say("hi")])
     driver.engine.close()
-    store = SessionStore(open_state(driver.engine.resolved.home.state_db))
-    assert store.list(empty=True) == []
+    with closing(open_state(driver.engine.resolved.home.state_db)) as database:
+        assert SessionStore(database).list(empty=True) == []
 
 
 def test_a_chat_goes_on_with_what_it_had_and_is_open_once(drive: Callable[..., Driver]) -> None:
