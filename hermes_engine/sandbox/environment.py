@@ -34,8 +34,9 @@ QUIET: Mapping[str, str] = {
 }
 """No pager, no editor, no password question, no cursor codes."""
 
-_GIT_OFF = (("core.fsmonitor", "false"), ("diff.external", ""))
-"""Settings with which a repository could run a program of its own at a mere `git status` or `git diff`."""
+_GIT_OFF = (("core.fsmonitor", "false"),)
+"""A setting with which a repository could run a program of its own at a mere `git status`. Others cannot be
+switched off for all commands; the judging of commands looks for them."""
 
 
 def command_env(environ: Mapping[str, str], *, pass_env: Iterable[str] = ()) -> dict[str, str]:
@@ -50,7 +51,6 @@ def command_env(environ: Mapping[str, str], *, pass_env: Iterable[str] = ()) -> 
     for name in ("BASH_ENV", "ENV", "GIT_ASKPASS", "SSH_ASKPASS", "POSIXLY_CORRECT", "OLDPWD"):
         env.pop(name, None)
     env.update(QUIET)
-    env.setdefault("GIT_SSH_COMMAND", "ssh -oBatchMode=yes")
     taken = env.get("GIT_CONFIG_COUNT", "0")
     first = int(taken) if taken.isdecimal() else 0
     for place, (key, value) in enumerate(_GIT_OFF, first):

@@ -21,9 +21,9 @@ from pathlib import Path
 
 from hermes_engine.errors import ConfigError
 from hermes_engine.tools.shell_danger import Level
-from hermes_engine.tools.shell_parse import UNKNOWN
 from hermes_engine.tools.shell_rules import Part
 from hermes_engine.tools.shell_tables import program_of
+from hermes_engine.tools.shell_words import UNKNOWN
 
 _FORM = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\((.*)\))?\s*\Z", re.DOTALL)
 EDIT_TOOLS = ("write_file", "patch")

@@ -11,14 +11,14 @@ import glob
 import itertools
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from hermes_engine.tools.protected import Protected, is_raw_disk
-from hermes_engine.tools.shell_parse import UNKNOWN, Word
 from hermes_engine.tools.shell_tables import FIND_TESTS, LOOKS_ONLY, WRITERS
+from hermes_engine.tools.shell_words import UNKNOWN, Word
 
 
 class Level(enum.IntEnum):
@@ -39,6 +39,11 @@ class Finding(NamedTuple):
 
 NOTHING = Finding(Level.READ_ONLY)
 Words = Sequence[Word]
+
+
+def worst(findings: Iterable[Finding]) -> Finding:
+    """The finding of the highest level; NOTHING for none."""
+    return max(findings, key=lambda finding: finding.level, default=NOTHING)
 
 
 @dataclass(slots=True)
@@ -118,7 +123,7 @@ def files_of(name: str, words: Words, grounds: Grounds) -> Finding:
         for word in words
         if re.match(r"--?(?:of|out\w*|log)=|of=", word.text)
     ]
-    return max(findings, key=lambda finding: finding.level)
+    return worst(findings)
 
 
 def values_of(words: Words, letter: str) -> list[Word]:
@@ -180,7 +185,7 @@ def finding(words: Words, grounds: Grounds, inner: Callable[[Words], Finding]) -
         return Finding(Level.RISKY, "it deletes whatever it finds")
     if names - FIND_TESTS - {"exec", "execdir"} or not all(word.known for word in words):
         ran.append(Finding(Level.PLAIN, "its tests are not all known to only read"))
-    return max(ran, key=lambda item: item.level, default=NOTHING)
+    return worst(ran)
 
 
 def _taken_apart(words: Words) -> tuple[list[Word], list[list[Word]]]:
@@ -255,6 +260,37 @@ def git_setting(text: str) -> Finding:
     return Finding(Level.PLAIN, "it changes a git setting")
 
 
+_OWN_PROGRAMS = re.compile(
+    rb"^\s*(?:external|textconv|command|clean|smudge|process|path)\s*=|^\s*\[\s*include", re.IGNORECASE | re.MULTILINE
+)
+
+
+def repository(grounds: Grounds, chosen: Words) -> Finding:
+    """Whether the settings inside the repository make a reading git run programs (diff, filters); `chosen`: -C."""
+    folders = [place for word in chosen if word.known for place in grounds.places(word.text)]
+    for folder in folders or grounds.folders:
+        for above in (folder, *folder.parents):
+            dot = above / ".git"
+            if not dot.exists():
+                continue
+            try:
+                settings = dot / "config" if dot.is_dir() else _worktree_settings(dot)
+                found = _OWN_PROGRAMS.search(settings.read_bytes()[:1_000_000])
+            except OSError:
+                found = None
+            if found:
+                return Finding(Level.PLAIN, "the repository's own settings make git run programs")
+            break
+    return NOTHING
+
+
+def _worktree_settings(dot: Path) -> Path:
+    """The settings file that a `.git` file leads to."""
+    git = dot.parent / dot.read_text("utf-8", "replace").removeprefix("gitdir:").strip()
+    common = git / "commondir"
+    return (git / common.read_text().strip() if common.exists() else git) / "config"
+
+
 _LOST = "it throws away changes that are not committed"
 _HISTORY = "it deletes history that cannot be brought back"
 _GIT_RISKS: dict[str, tuple[Callable[[Words], bool], str]] = {
@@ -289,7 +325,7 @@ def git(sub: str, words: Words) -> Finding:
     if sub == "config":
         if has_option(words, "", "global", "system"):
             return Finding(Level.RISKY, "it changes git's settings for everything")
-        return max((git_setting(word.text) for word in words), key=lambda item: item.level, default=_MAY_CHANGE)
+        return worst([_MAY_CHANGE, *(git_setting(word.text) for word in words)])
     risk, reason = _GIT_RISKS.get(sub, (lambda words: False, ""))
     return Finding(Level.RISKY, reason) if risk(words) else Finding(Level.PLAIN, f"git {sub} may change something")
 

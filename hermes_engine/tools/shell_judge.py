@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from hermes_engine.tools import shell_danger as danger
-from hermes_engine.tools.shell_danger import NOTHING, Finding, Grounds, Level, Words
-from hermes_engine.tools.shell_parse import UNKNOWN, Command, Script, Word, parse
+from hermes_engine.tools.shell_danger import NOTHING, Finding, Grounds, Level, Words, worst
+from hermes_engine.tools.shell_parse import Command, Script, parse
 from hermes_engine.tools.shell_tables import (
     DECODERS,
     FETCHERS,
     INTERPRETERS,
-    READ_ONLY,
     RISKY,
     RISKY_SUBCOMMANDS,
     ROOT_WRAPPERS,
     SAFE_VARIABLES,
     SHELLS,
-    SUBCOMMANDS,
     WORDS_BEFORE,
     WRAPPERS,
     Reads,
     program_of,
+    reading_forms,
 )
+from hermes_engine.tools.shell_words import UNKNOWN, Word
 
 _OWN_NAME = re.compile(r"[a-z_][a-z0-9_]*\Z")
 _DEEPEST = 6
@@ -60,7 +60,7 @@ class Judge:
             return Finding(Level.RISKY, "it is too long to be understood")
         if command.words:
             findings.append(self._program(command.words, command))
-        return _worst(findings)
+        return worst(findings)
 
     def _write(self, word: Word) -> Finding:
         if word.text in ("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty"):
@@ -81,7 +81,7 @@ class Judge:
         own = self._special(name, rest, command)
         if own is None:
             own = self._ordinary(name, rest, command)
-        return _worst([own, danger.files_of(name, rest, self._grounds)])
+        return worst([own, danger.files_of(name, rest, self._grounds)])
 
     def _special(self, name: str, rest: Words, command: Command) -> Finding | None:
         """Programs that run other commands, and those with checks of their own."""
@@ -159,7 +159,7 @@ class Judge:
         if name == "env" and danger.has_option(rest, "S", "split-string"):
             return Finding(Level.RISKY, "which program it runs is only known then")
         if name in ("script", "flock", "watch") and (texts := [word for word in rest if " " in word.text]):
-            floor = _worst([floor, *(self._text(word) for word in texts)])
+            floor = worst([floor, *(self._text(word) for word in texts)])
         if name == "xargs":
             rest = _with_unknown(rest)
         candidates = list(_inner(name, rest))
@@ -176,7 +176,7 @@ class Judge:
                 findings.append(self._program(words, command))
         if name == "time" and danger.has_option(rest[:3], "o", "output"):
             findings.append(Finding(Level.PLAIN, "time writes a file"))
-        return _worst(findings)
+        return worst(findings)
 
     def _shell(self, rest: Words, command: Command) -> Finding:
         texts = danger.values_of(rest, "c")
@@ -238,7 +238,7 @@ class Judge:
         found = self._text(Word(" ".join(word.text for word in words)))
         if name == "ssh" and found.level is Level.FORBIDDEN:
             found = Finding(Level.RISKY, found.reason)
-        return _worst([floor, found])
+        return worst([floor, found])
 
     def _git(self, rest: Words) -> Finding:
         findings = [NOTHING]
@@ -255,15 +255,15 @@ class Judge:
                 findings.append(_git_place(text))
             place += 1
         if place >= len(rest):
-            return _worst(findings)
+            return worst(findings)
         sub, words = rest[place].text, rest[place + 1 :]
         if not rest[place].known:
             return Finding(Level.RISKY, "which git command it is is only known then")
         if _only_reads("git", rest[place:]):
-            return _worst(findings)
+            return worst([*findings, danger.repository(self._grounds, danger.values_of(rest[:place], "C"))])
         findings.append(danger.git(sub, words))
         findings += [self._text(word) for word in _run_by_git(sub, words)]
-        return _worst(findings)
+        return worst(findings)
 
     def _text(self, word: Word) -> Finding:
         """A word that is a command text of its own."""
@@ -280,7 +280,7 @@ class Judge:
             findings.append(Finding(Level.RISKY, "the text it runs does not parse"))
         if script.odd or script.functions:
             findings.append(Finding(Level.PLAIN, "the text it runs is not fully understood here"))
-        return _worst(findings)
+        return worst(findings)
 
     def _was_fetched(self, files: Words) -> bool:
         names = {UNKNOWN if not word.known else Path(word.text).name for word in files}
@@ -288,14 +288,11 @@ class Judge:
 
 
 def _only_reads(name: str, rest: Words) -> bool:
-    subs = SUBCOMMANDS.get(name)
-    if subs is None:
-        reads = READ_ONLY.get(name)
-        return reads is not None and _fits(reads, rest)
-    for count in (2, 1):
-        key = " ".join(word.text for word in rest[:count])
-        if len(rest) >= count and key in subs:
-            return _fits(subs[key], rest[count:])
+    forms = reading_forms()
+    for count in (2, 1, 0):
+        key = " ".join([name, *(word.text for word in rest[:count])])
+        if len(rest) >= count and key in forms:
+            return _fits(forms[key], rest[count:])
     return False
 
 
@@ -399,7 +396,3 @@ def _opens_host(rest: Words) -> bool:
 
 def _names(command: Command) -> set[str]:
     return {Path(word.text).name for word in command.words if word.known}
-
-
-def _worst(findings: Sequence[Finding]) -> Finding:
-    return max(findings, key=lambda finding: finding.level, default=NOTHING)

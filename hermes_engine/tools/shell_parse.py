@@ -9,24 +9,16 @@ from __future__ import annotations
 import functools
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from hermes_engine.tools.shell_words import UNKNOWN, Word, WordReader
+
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
-UNKNOWN = "\0"
-"""Stands in a word for what only the run will tell."""
-_PART, _DOLLAR, _TILDE = "\x1f", "\x1e", "\x1d"
-
-_GLOB = re.compile(r"(?<!\\)[*?\[]")
-_BRACES = re.compile(r"(?<!\\)\{[^}]*(?:,|\.\.)[^}]*\}|^\{[^}]*$|^[^{]*\}$")
-_ESCAPE = re.compile(r"\\(\n|.)", re.DOTALL)
-_ESCAPE_IN_STRING = re.compile(r"\\([\\\"$`\n])")
-_ANSI = re.compile(r"\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|U[0-9a-fA-F]{1,8}|[0-7]{1,3}|c.|.)", re.DOTALL)
-_ANSI_LETTERS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "v": "\v"}
 
 _NESTING = frozenset(
     {
@@ -48,24 +40,6 @@ _REDIRECTS = frozenset({"file_redirect", "heredoc_redirect", "herestring_redirec
 _WRITING = frozenset({">", ">>", "&>", "&>>", ">|", "<>", ">&"})
 
 Stdin = Literal["none", "pipe", "text", "file"]
-
-
-@dataclass(frozen=True, slots=True)
-class Word:
-    """One word after quotes are undone.
-
-    Attributes:
-        text: with UNKNOWN for parts that are not known.
-        glob: the shell will replace it by matching file names.
-    """
-
-    text: str
-    glob: bool = False
-
-    @property
-    def known(self) -> bool:
-        """Whether the word is what it says, apart from a glob."""
-        return UNKNOWN not in self.text
 
 
 @dataclass(slots=True)
@@ -150,7 +124,8 @@ def _new_parser() -> Parser:
 
 class _Reader:
     def __init__(self, source: bytes, variables: dict[str, str]) -> None:
-        self.source, self.variables = source, variables
+        self.source = source
+        self._reader = WordReader(source, variables)
         self.script = Script()
 
     def visit(self, node: Node, stdin: Stdin = "none", upstream: Iterable[Command] = ()) -> list[Command]:
@@ -163,7 +138,7 @@ class _Reader:
             for child in node.named_children:
                 self.visit(child)
         elif node.type == "raw_string":
-            if "$(" in self._text(node) or "`" in self._text(node):
+            if "$(" in self._reader.text(node) or "`" in self._reader.text(node):
                 self.script.odd.add("quoted substitution")  # a test or a calculation would run it
         elif node.type not in _LEAVES:
             self.script.odd.add(node.type)
@@ -262,9 +237,9 @@ class _Reader:
         text, quoted = "", False
         for child in node.children:
             if child.type == "heredoc_start":
-                quoted = any(sign in self._text(child) for sign in "'\"\\")
+                quoted = any(sign in self._reader.text(child) for sign in "'\"\\")
             elif child.type == "heredoc_body":
-                text = self._text(child)
+                text = self._reader.text(child)
                 if not quoted:
                     command.inner.extend(self.visit(child))
         known = quoted or not re.search(r"(?<!\\)[$`]", text)
@@ -282,152 +257,38 @@ class _Reader:
 
     def _assignment(self, node: Node, command: Command) -> None:
         name = node.named_children[0] if node.named_children else None
-        command.assigned.append(self._text(name) if name is not None else "")
+        command.assigned.append(self._reader.text(name) if name is not None else "")
         for child in node.named_children[1:]:
             command.inner.extend(self.visit(child))
 
     def _declaration(self, node: Node) -> None:
-        command = self._new(Command(words=[Word(self._text(node.children[0]))]))
+        command = self._new(Command(words=[Word(self._reader.text(node.children[0]))]))
         for child in node.named_children:
             if child.type == "variable_assignment":
                 self._assignment(child, command)
             elif child.type == "variable_name":
-                command.assigned.append(self._text(child))
+                command.assigned.append(self._reader.text(child))
             else:
                 command.words.extend(self._words([child], command))
 
     def _loop(self, node: Node) -> None:
         for child in node.named_children:
             if child.type == "variable_name":
-                self._new(Command(assigned=[self._text(child)]))
+                self._new(Command(assigned=[self._reader.text(child)]))
             elif child.type == "do_group":
                 self.visit(child)
             else:
                 self._words([child], self._new(Command()))
 
     def _function(self, node: Node) -> None:
-        name = self._text(node.named_children[0]) if node.named_children else ""
+        name = self._reader.text(node.named_children[0]) if node.named_children else ""
         body = [command for child in node.named_children[1:] for command in self.visit(child)]
         self.script.functions[name] = body
 
     def _words(self, nodes: Sequence[Node], command: Command) -> list[Word]:
-        """The word that touching nodes stand for; several where `$IFS` parts it."""
-        pieces: list[tuple[str, bool]] = []
-        for place, node in enumerate(nodes):
-            pieces.extend(self._pieces(node, command, first=place == 0))
-        words: list[list[tuple[str, bool]]] = [[]]
-        dollar = False
-        for text, glob in pieces:
-            if dollar:
-                name = re.match(r"\w*", text)
-                variable = self._value(name[0]) if name and name[0] else "$"
-                text = text[len(name[0]) :] if name else text
-                words[-1].append((variable, False)) if variable != _PART else words.append([])
-            dollar = text == _DOLLAR
-            if text == _PART:
-                words.append([])
-            elif not dollar:
-                words[-1].append((text, glob))
-        made = [
-            Word(self._home("".join(text for text, _ in word)), any(glob for _, glob in word)) for word in words if word
-        ]
-        return made or [Word("")]
-
-    def _home(self, text: str) -> str:
-        """`~` alone or before a slash is the home folder, else itself."""
-        if not text.startswith(_TILDE):
-            return text
-        return (self.variables["HOME"] if text[1:2] in ("", "/") else "~") + text[1:]
-
-    def _pieces(self, node: Node, command: Command, *, first: bool = True) -> Iterator[tuple[str, bool]]:
-        kind = node.type
-        if kind in ("word", "number"):
-            yield self._bare(self._text(node), first=first), bool(_GLOB.search(self._text(node)))
-        elif kind == "raw_string":
-            yield self._text(node)[1:-1], False
-        elif kind == "ansi_c_string":
-            yield _ANSI.sub(_ansi, self._text(node)[2:-1]), False
-        elif kind == "concatenation":
-            yield from self._concatenation(node, command, first=first)
-        elif kind in ("string", "translated_string"):
-            yield from self._string(node, command)
-        elif kind in ("simple_expansion", "expansion"):
+        """The words of touching nodes; what substitutions in them run becomes commands of the script."""
+        inner: list[Node] = []
+        words = self._reader.words(nodes, inner)
+        for node in inner:
             command.inner.extend(self.visit(node))
-            yield self._variable(node), False
-        else:
-            command.inner.extend(self.visit(node))
-            yield UNKNOWN, False
-
-    def _concatenation(self, node: Node, command: Command, *, first: bool) -> Iterator[tuple[str, bool]]:
-        if _BRACES.search(self._text(node)) and any(child.type == "word" for child in node.named_children):
-            outside = re.sub(r"'[^']*'|\"[^\"]*\"|\$\{[^}]*\}", "", self._text(node))
-            if "{" in outside and ("," in outside or ".." in outside):
-                yield UNKNOWN, False
-        end = node.start_byte
-        for child in node.children:
-            if self.source[end : child.start_byte].replace(b"\\\n", b""):
-                yield UNKNOWN, False
-            end = child.end_byte
-            if child.is_named:
-                yield from self._pieces(child, command, first=first and child.start_byte == node.start_byte)
-            else:
-                yield _DOLLAR, False
-
-    def _string(self, node: Node, command: Command) -> Iterator[tuple[str, bool]]:
-        parts = [child for child in node.named_children if child.type != "string_content"]
-        if not parts:
-            raw = self._text(node)
-            yield _ESCAPE_IN_STRING.sub(_unescaped, raw[raw.index('"') + 1 : -1]), False
-            return
-        place = node.start_byte + 1
-        for child in parts:
-            start = child.start_byte
-            yield _ESCAPE_IN_STRING.sub(_unescaped, self._slice(place, start)), False
-            for text, _ in self._pieces(child, command):
-                yield (text if text != _PART else UNKNOWN), False
-            place = child.end_byte
-        yield _ESCAPE_IN_STRING.sub(_unescaped, self._slice(place, node.end_byte - 1)), False
-
-    def _variable(self, node: Node) -> str:
-        match = re.fullmatch(r"\s*\$\{?(\w+)(?::?\?[^}]*|%/)?\}?", self._text(node))
-        return self._value(match[1]) if match else UNKNOWN
-
-    def _value(self, name: str) -> str:
-        return _PART if name == "IFS" else self.variables.get(name, UNKNOWN)
-
-    def _bare(self, text: str, *, first: bool = True) -> str:
-        if _BRACES.search(text) and ("," in text or ".." in text):
-            return UNKNOWN
-        if not first:
-            return _ESCAPE.sub(_unescaped, text)
-        if text == "~":
-            return _TILDE
-        if text.startswith("~/"):
-            text = self.variables["HOME"] + text[1:]
-        elif text.startswith("~"):
-            return UNKNOWN
-        return _ESCAPE.sub(_unescaped, text)
-
-    def _text(self, node: Node) -> str:
-        return self._slice(node.start_byte, node.end_byte)
-
-    def _slice(self, start: int, end: int) -> str:
-        return self.source[start:end].decode("utf-8", "replace")
-
-
-def _unescaped(match: re.Match[str]) -> str:
-    return "" if match[1] == "\n" else match[1]
-
-
-def _ansi(match: re.Match[str]) -> str:
-    code = match[1]
-    try:
-        if code[0] in "xuU" and len(code) > 1:
-            return chr(int(code[1:], 16))
-        if code[0] in "01234567":
-            return chr(int(code, 8) & 0xFF)
-    except (ValueError, OverflowError):
-        return UNKNOWN
-    if code[0] == "c" and len(code) > 1:
-        return chr(ord(code[1]) & 0x1F)
-    return _ANSI_LETTERS.get(code, code)
+        return words

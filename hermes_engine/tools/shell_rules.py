@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Literal
 
 from hermes_engine.tools.protected import Protected
-from hermes_engine.tools.shell_danger import Finding, Grounds, Level
+from hermes_engine.tools.shell_danger import Finding, Grounds, Level, worst
 from hermes_engine.tools.shell_judge import Judge
-from hermes_engine.tools.shell_parse import UNKNOWN, Command, Script, parse
+from hermes_engine.tools.shell_parse import Command, Script, parse
 from hermes_engine.tools.shell_tables import (
     EXACT_ONLY,
     FETCHERS,
@@ -27,6 +27,7 @@ from hermes_engine.tools.shell_tables import (
     SHELLS,
     SUBCOMMANDED,
 )
+from hermes_engine.tools.shell_words import UNKNOWN
 from hermes_engine.tools.web_address import host_of
 
 Kind = Literal["read_only", "plain", "risky", "forbidden"]
@@ -111,8 +112,7 @@ def judge(command: str, cwd: Path, protected: Protected, *, start: Path | None =
     script = parse(command, home=home, cwd=cwd)
     grounds = Grounds(protected, start or cwd, [cwd])
     judged = Judge(script, grounds)
-    worst = max(judged.all(), key=lambda finding: finding.level, default=Finding(Level.READ_ONLY))
-    worst = max([worst, *_whole(command, script, grounds)], key=lambda finding: finding.level)
+    found = worst([*judged.all(), *_whole(command, script, grounds)])
     parts = tuple(
         Part(tuple(word.text for word in item.words), judged.of(item).level, _clean(item))
         for item in script.commands
@@ -124,8 +124,8 @@ def judge(command: str, cwd: Path, protected: Protected, *, start: Path | None =
     )
     writes = tuple(word.text for item in script.commands for word in item.writes)
     return CommandVerdict(
-        _KINDS[worst.level],
-        worst.reason or "it only reads",
+        _KINDS[found.level],
+        found.reason or "it only reads",
         rules if offered else (),
         parts,
         tuple(Part(tuple(word.text for word in words), Level.PLAIN, True) for words in judged.programs),

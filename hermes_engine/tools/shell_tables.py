@@ -1,10 +1,13 @@
-"""What is known of programs: which only read, and with which options; which wrap others; which are touchy.
+"""What is known of programs: which only read and how, which wrap others, which are touchy.
 
-Data only. A program that is not here runs like any other: it asks where commands ask.
+Data, most of it in `read_only_commands.txt`. A program that is not here asks where commands ask.
 """
 
 from __future__ import annotations
 
+import functools
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,205 +41,28 @@ def _set(names: str) -> frozenset[str]:
     return frozenset(names.split())
 
 
-def _reads(short: str = "", long: str = "", words: int | None = None) -> Reads:
-    return Reads(short, frozenset(long.split()), words)
+@functools.cache
+def reading_forms() -> Mapping[str, Reads]:
+    """How programs, and subcommands ("git log"), are called so that they only read; from read_only_commands.txt."""
+    text = Path(__file__).with_name("read_only_commands.txt").read_text("utf-8")
+    forms: dict[str, Reads] = {}
+    log: frozenset[str] = frozenset()
+    for line in re.sub(r"\n +", " ", text).splitlines():
+        if not line or line.startswith("#"):
+            continue
+        name, *fields = (field.strip() for field in line.split("|"))
+        if name == "any option":
+            forms.update(dict.fromkeys(fields[0].split(), Reads(any_option=True)))
+        elif name == "tell their version":
+            forms.update((f"{program} --version", Reads(words=0)) for program in fields[0].split())
+        elif name == "log options":
+            log = _set(fields[0])
+        else:
+            long = _set(fields[2])
+            words = None if fields[1] == "any" else int(fields[1])
+            forms[name] = Reads(fields[0], long | log if "@log" in long else long, words)
+    return forms
 
-
-_ANY = Reads(any_option=True)
-
-READ_ONLY: dict[str, Reads] = {
-    **dict.fromkeys(
-        _set("""
-    ls dir vdir cat tac head tail wc pwd echo true false test [ stat du df basename dirname realpath
-    readlink whoami id groups uname uptime free ps pgrep pidof nproc arch lscpu lsblk lsusb lspci lsmod tty
-    which type cmp diff comm cut tr nl fold fmt column paste join rev seq expr factor strings od hexdump
-    md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum cksum sum grep egrep fgrep zgrep printenv
-    locale getconf getent numfmt sleep : cd pushd popd dirs exit return break continue shift wait times
-    umask hash jq tokei help yes logname users who w last vmstat iostat zcat bzcat xzcat look nm size
-    readelf objdump pstree
-    """),
-        _ANY,
-    ),
-    "printf": _reads(words=None),
-    "date": _reads("duRIr", "utc universal rfc-email iso-8601 rfc-3339 date reference"),
-    "hostname": _reads("fsiIdA", "fqdn short ip-address all-ip-addresses domain", 0),
-    "file": _reads("bikLhNrsz0", "brief mime mime-type mime-encoding dereference no-dereference"),
-    "uniq": _reads("cdDufswiz", "count repeated unique ignore-case all-repeated skip-fields skip-chars", 1),
-    "xxd": _reads("abceEgilnopsuC", "", 1),
-    "base64": _reads("dDiw", "decode ignore-garbage wrap"),
-    "base32": _reads("dDiw", "decode ignore-garbage wrap"),
-    "sort": _reads(
-        "bdfghMnRrVcCmsukztS",
-        """
-    reverse numeric-sort general-numeric-sort human-numeric-sort unique key field-separator ignore-case
-    version-sort stable zero-terminated check month-sort random-sort dictionary-order
-    """,
-    ),
-    "rg": _reads(
-        "niwlcvoABCegtTFxSsuLHNUPaqm0.j",
-        """
-    line-number ignore-case word-regexp files-with-matches files-without-match count invert-match
-    only-matching after-context before-context context regexp glob type type-not fixed-strings smart-case
-    hidden no-ignore files sort max-count max-depth no-heading heading color multiline json stats pcre2
-    no-line-number with-filename no-filename replace column vimgrep iglob type-list follow text trim null
-    case-sensitive line-regexp max-columns
-    """,
-    ),
-    "fd": _reads(
-        "HIuegsiaL0dtEp1qF",
-        """
-    hidden no-ignore extension glob type max-depth exclude full-path absolute-path follow case-sensitive
-    ignore-case print0 color fixed-strings min-depth size changed-within changed-before
-    """,
-    ),
-    "tree": _reads(
-        "adfiLPIpughDsCFrtcUvnqxQN",
-        "dirsfirst noreport gitignore prune charset sort du si filelimit matchdirs filesfirst",
-    ),
-    "command": _reads("vV"),
-    "set": _reads("euxo"),
-    "yq": _reads("rePjyoMCNnc", "output-format prettyPrint no-colors colors no-doc null-input raw-output", None),
-    "man": _reads("kfw", ""),
-}
-"""Programs that only read when called as told. Those whose subcommand decides are in SUBCOMMANDS."""
-
-_LOG = """
-    oneline stat shortstat numstat name-only name-status graph decorate no-decorate all branches tags
-    remotes since until after before author committer grep all-match invert-grep format pretty date abbrev
-    abbrev-commit no-abbrev-commit follow patch no-patch reverse merges no-merges first-parent max-count
-    skip color no-color unified word-diff cached staged ignore-all-space ignore-space-change
-    ignore-blank-lines check summary raw full-index find-renames find-copies diff-filter minimal histogram
-    patience diff-algorithm function-context left-right cherry-pick topo-order date-order no-ext-diff
-    no-textconv exit-code quiet merge-base no-renames relative text binary submodule show-signature
-    left-only right-only cherry simplify-by-decoration not clear-decorations pickaxe-regex pickaxe-all
-    no-color-moved
-    """
-_GIT = {
-    "status": _reads(
-        "sbuzv", "short branch porcelain long untracked-files ignored show-stash ahead-behind verbose column"
-    ),
-    "log": _reads("pnuSGLiEFUwbMCzcmt0123456789s", _LOG),
-    "show": _reads("pnuSGUwbMCzcmts", _LOG),
-    "diff": _reads("puSGUwbMCzaRs", _LOG),
-    "diff-tree": _reads("pnrstuMCzm", _LOG),
-    "diff-index": _reads("pnrstuMCzm", _LOG),
-    "whatchanged": _reads("pn", _LOG),
-    "shortlog": _reads("snce", "summary numbered email all no-merges since until group"),
-    "blame": _reads("LwMCelstnfpc", "porcelain line-porcelain show-email since date root incremental abbrev"),
-    "annotate": _reads("L"),
-    "ls-files": _reads(
-        "cdmosuktvzi", "cached deleted modified others stage unmerged exclude-standard full-name error-unmatch"
-    ),
-    "ls-tree": _reads("drtlz", "name-only name-status long full-name full-tree object-only abbrev"),
-    "rev-parse": _reads(
-        "q",
-        """
-    show-toplevel abbrev-ref short verify git-dir is-inside-work-tree show-prefix show-cdup all symbolic
-    symbolic-full-name absolute-git-dir git-common-dir is-bare-repository quiet
-    """,
-    ),
-    "rev-list": _reads(
-        "n", "count all max-count left-right since until no-merges merges parents first-parent reverse not"
-    ),
-    "describe": _reads("", "tags all always dirty long abbrev match exact-match contains first-parent exclude"),
-    "cat-file": _reads("pste", "batch batch-check"),
-    "grep": _reads(
-        "niwlcvoABCeEFGPIqrhHpW",
-        """
-    line-number ignore-case word-regexp files-with-matches count invert-match cached untracked no-index
-    context after-context before-context heading break show-function and or not
-    """,
-    ),
-    "merge-base": _reads("a", "all is-ancestor fork-point octopus independent"),
-    "name-rev": _reads("", "name-only tags refs all always"),
-    "for-each-ref": _reads("", "format sort count contains merged no-merged points-at"),
-    "show-ref": _reads("sdq", "heads tags head verify hash dereference quiet branches"),
-    "count-objects": _reads("vH", "verbose human-readable"),
-    "check-ignore": _reads("vnq", "verbose non-matching no-index quiet"),
-    "var": _reads("l"),
-    "version": _reads("", "build-options"),
-    "help": _reads("ag"),
-    "branch": _reads(
-        "arvl",
-        """
-    all remotes verbose list show-current contains no-contains merged no-merged sort format points-at column
-    color no-color
-    """,
-        0,
-    ),
-    "tag": _reads("ln", "list contains merged no-merged points-at sort format", 0),
-    "remote": _reads("v", "verbose", 0),
-    "reflog": _reads("n", "all date format pretty oneline max-count", 0),
-    "stash list": _reads("n", _LOG),
-    "stash show": _reads("pu", _LOG),
-    "remote show": _reads("n", "", 1),
-    "remote get-url": _reads("", "all push", 1),
-    "config --get": _reads("", "global local system show-origin", 1),
-    "config --list": _reads("z", "global local system show-origin", 0),
-    "config -l": _reads("z", "global local system show-origin", 0),
-    "config --get-all": _reads("", "", 1),
-    "config get": _reads("", "all show-origin", 1),
-    "config list": _reads("", "show-origin", 0),
-    "worktree list": _reads("v", "porcelain verbose", 0),
-    "submodule status": _reads("", "recursive cached"),
-    "reflog show": _reads("n", _LOG),
-    "branch --list": _reads("arv", "sort format", None),
-    "tag -l": _reads("n", "sort format", None),
-    "tag --list": _reads("n", "sort format", None),
-}
-
-SUBCOMMANDS: dict[str, dict[str, Reads]] = {
-    "git": _GIT,
-    "pip": {
-        "list": _reads("o", "outdated format user not-required local"),
-        "show": _reads("f", "files"),
-        "freeze": _reads("l", "local user all"),
-        "check": _reads(),
-        "--version": _reads(),
-    },
-    "npm": {
-        "ls": _reads("ag", "all depth global json long"),
-        "list": _reads("ag", "all depth global json long"),
-        "--version": _reads(),
-        "-v": _reads(),
-        "root": _reads("g"),
-        "prefix": _reads("g"),
-    },
-    "docker": {
-        "ps": _reads("aqn", "all quiet filter format no-trunc last"),
-        "images": _reads("aq", "all quiet format"),
-        "version": _reads("", "format"),
-        "info": _reads(),
-        "inspect": _reads("f", "format"),
-        "--version": _reads(),
-        "logs": _reads("ftn", "tail since until timestamps"),
-    },
-    "cargo": {
-        "--version": _reads(),
-        "-V": _reads(),
-        "tree": _reads("ie", "depth invert"),
-        "metadata": _reads("", "no-deps format-version"),
-    },
-    "go": {"version": _reads(), "env": _reads("", "json")},
-    "uv": {"--version": _reads(), "version": _reads(), "tree": _reads()},
-    "systemctl": {
-        "status": _reads("n", "no-pager lines"),
-        "is-active": _reads(),
-        "is-enabled": _reads(),
-        "list-units": _reads("", "all type state no-pager"),
-        "show": _reads("p", "property"),
-    },
-    **{
-        name: {"--version": _reads(words=1), "-V": _reads(words=1), "-v": _reads(words=1), "version": _reads(words=1)}
-        for name in (
-            _set("""
-    python python3 node ruby perl php java javac gcc g++ clang make cmake rustc ruff mypy pytest black tsc
-    deno bun yarn pnpm poetry gh kubectl terraform helm sqlite3 psql bash zsh
-    """)
-        )
-    },
-}
-"""Programs whose subcommand decides. A subcommand of two words is looked for first."""
 
 FIND_TESTS = _set("""
     name iname path ipath wholename iwholename type xtype maxdepth mindepth size mtime mmin atime amin ctime

@@ -221,6 +221,21 @@ async def test_f8_3_no_pager_and_no_password_question(sandbox: LocalSandbox, tmp
     assert "empty commit message" in result.output
 
 
+async def test_a_repository_starts_no_watcher_of_its_own_at_a_mere_look(tmp_path: Path) -> None:
+    environ = {**os.environ, "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "user.name", "GIT_CONFIG_VALUE_0": "Me"}
+    sandbox = LocalSandbox(agent="tester", outputs=tmp_path / "o", environ=environ)
+    script = (
+        "git init -q . && echo a > f && git add f && git -c user.email=a@b commit -q -m one && echo b > f &&"
+        f"printf '#!/bin/sh\\ntouch {tmp_path}/ran\\n' > evil && chmod +x evil &&"
+        'git config core.fsmonitor "$PWD/evil" && git status --short && git diff && git config user.name'
+    )
+    result = await run(sandbox, script, tmp_path)
+    assert result.exit_code == 0, result.output
+    assert "-a\n+b" in result.output
+    assert result.output.endswith("Me\n")
+    assert not (tmp_path / "ran").exists()
+
+
 async def test_f8_4_binary_output_is_text(sandbox: LocalSandbox, tmp_path: Path) -> None:
     result = await run(sandbox, r"printf '\xff\xfe\x00\x1b[31mred\n'; head -c 1000 /dev/urandom", tmp_path)
     assert result.output.startswith("\ufffd\ufffdred\n")
