@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Kind = Literal["words", "prose", "code"]
+Kind = Literal["prose", "code", "paragraph", "list", "table"]
 END_MARK = "ЖЪЩ"
 """Last word of a long text: it stands nowhere else, so that a screen that shows it shows the end."""
 
@@ -29,6 +29,15 @@ def read(path: Path) -> list[str]:
 
 """
 
+_BLOCKS: dict[Kind, tuple[str, str, str]] = {
+    "prose": ("", _PROSE, ""),
+    "code": ("```python\n", "value_{n} = compute({n}, 'some text')\n", "\n```"),
+    "paragraph": ("", "part {n} of a *paragraph* that never ends, ", ""),
+    "list": ("", "- item {n} of a list that never ends\n", ""),
+    "table": ("| n | what |\n|---|---|\n", "| {n} | a row of a table that never ends |\n", ""),
+}
+"""What stands first, what is repeated, what closes it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Script:
@@ -42,7 +51,7 @@ class Script:
         latency: seconds before an answer begins.
         text_bytes: when not 0, the final answer is so long, in pieces of `piece` bytes, `chunks` is not used.
         piece: bytes of a piece of such a text.
-        kind: what a long text is made of: prose is mixed Markdown, code one open code block.
+        kind: what a long text is made of: prose is mixed Markdown; the others are one single block of their kind.
         brief_first: the first turn of a conversation is answered in `chunks` words all the same.
     """
 
@@ -53,7 +62,7 @@ class Script:
     latency: float = 0.05
     text_bytes: int = 0
     piece: int = 4
-    kind: Kind = "words"
+    kind: Kind = "prose"
     brief_first: bool = False
 
 
@@ -72,11 +81,9 @@ def packets(script: Script, done: int, turn: int) -> list[bytes]:
 
 def long_text(kind: Kind, size: int) -> str:
     """Text of about `size` bytes that ends with `END_MARK`."""
-    if kind == "code":
-        parts = ["```python\n", *(f"value_{n} = compute({n}, 'some text')\n" for n in range(size // 38)), "```\n\n"]
-    else:
-        parts = [_PROSE.format(n=n) for n in range(size // len(_PROSE) + 1)]
-    return "".join(parts)[:size].rstrip() + ("\n```" if kind == "code" else "") + f"\n\n{END_MARK}\n"
+    first, step, last = _BLOCKS[kind]
+    count = size // len(step.format(n=0)) + 1
+    return (first + "".join(step.format(n=n) for n in range(count)))[:size].rstrip() + f"{last}\n\n{END_MARK}\n"
 
 
 def _chunks(pieces: Iterable[str], call: int | None) -> Iterator[dict[str, Any]]:
