@@ -7,6 +7,7 @@ mean anywhere. bash reads `after_command.bash` first, which tells the last worki
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
@@ -34,14 +35,14 @@ class Launched:
 
     Attributes:
         process: not reaped yet.
-        pidfd: readable when it has ended.
+        pidfd: readable when it has ended; None where the system has no such thing.
         output: read end of its stdout and stderr.
         lifeline: read end of a pipe that the shell tells its last folder through; every process it starts
             holds the other end, so that its end of file means that none is left.
     """
 
     process: subprocess.Popen[bytes]
-    pidfd: int
+    pidfd: int | None
     output: int
     lifeline: int
 
@@ -101,11 +102,13 @@ def fork(shell: str, command: str, cwd: Path, env: Mapping[str, str]) -> Launche
     return Launched(process, pidfd, output, lifeline)
 
 
-def _watchable(process: subprocess.Popen[bytes]) -> int:
+def _watchable(process: subprocess.Popen[bytes]) -> int | None:
     try:
         return os.pidfd_open(process.pid)
-    except OSError:  # out of descriptors: a command nobody can watch must not run
-        os.killpg(process.pid, signal.SIGKILL)
+    except OSError as error:
+        if error.errno in (errno.ENOSYS, errno.EPERM, errno.EINVAL):
+            return None
+        os.killpg(process.pid, signal.SIGKILL)  # out of descriptors: what nobody can watch must not run
         process.wait()
         raise
 

@@ -6,6 +6,7 @@ its environment, which survives `setsid`; group, session and parent find those t
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import signal
@@ -101,20 +102,23 @@ def family(mark: str, leader: int | None = None, known: Iterable[Process] = ()) 
 
 def send(process: Process, number: int) -> bool:
     """Signals exactly this process; False when it is gone, or its pid is another's by now."""
+    handle: int | None = None
     try:
-        handle = os.pidfd_open(process.pid)
-    except OSError:
-        return False
-    try:
+        with contextlib.suppress(OSError):
+            handle = os.pidfd_open(process.pid)
         now = read_process(process.pid)
         if now is None or now.started != process.started:
             return False
-        signal.pidfd_send_signal(handle, number)
+        if handle is None:
+            os.kill(process.pid, number)
+        else:
+            signal.pidfd_send_signal(handle, number)
         return True
     except OSError:
         return False
     finally:
-        os.close(handle)
+        if handle is not None:
+            os.close(handle)
 
 
 @functools.cache

@@ -26,6 +26,7 @@ SHOW_EVERY = 0.25
 LAST_WORDS = 0.05
 """Seconds in which what a command leaves behind may still say something or end."""
 _MOMENT = 0.005
+_LOOK_EVERY = 0.01
 _PIECE = 65536
 _BURST = 1 << 19
 _PAUSE = 0.005
@@ -49,12 +50,15 @@ class Running:
         self._done: asyncio.Future[int] = self._loop.create_future()
         self._pipe: int | None = launched.output
         self._lifeline: int | None = launched.lifeline
-        self._pidfd: int | None = launched.pidfd
+        self._pidfd = launched.pidfd
         self._burst = 0
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop.add_reader(self._pipe, self._readable)
-        self._loop.add_reader(self._pidfd, self._exited)
+        if self._pidfd is None:
+            self._timers["look"] = self._loop.call_later(_LOOK_EVERY, self._look)
+        else:
+            self._loop.add_reader(self._pidfd, self._exited)
 
     @classmethod
     async def launch(
@@ -149,12 +153,18 @@ class Running:
         if self._on_output and not self._done.done():
             self._on_output(self.output.latest())
 
+    def _look(self) -> None:
+        """Where there are no pidfds: looks now and then whether it has ended, without reaping it."""
+        if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+            self._timers["look"] = self._loop.call_later(_LOOK_EVERY, self._look)
+        else:
+            self._exited()
+
     def _exited(self) -> None:
-        if self._pidfd is None:
-            return
-        self._loop.remove_reader(self._pidfd)
-        os.close(self._pidfd)
-        self._pidfd = None
+        if self._pidfd is not None:
+            self._loop.remove_reader(self._pidfd)
+            os.close(self._pidfd)
+            self._pidfd = None
         if self._drain() | self._lives_on():
             task = self._loop.create_task(self._look_around())
             self._tasks.add(task)

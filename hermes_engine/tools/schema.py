@@ -86,18 +86,18 @@ def parse_arguments(name: str, text: str) -> dict[str, Any]:
         return {}
     if not isinstance(value, dict):
         raise ToolFault(f"the arguments for {name} must be one JSON object, not {type(value).__name__}")
-    mended = _whole(value)
+    mended = whole(value)
     return mended if isinstance(mended, dict) else {}
 
 
-def _whole(value: Any) -> Any:
+def whole(value: Any) -> Any:
     """Lone surrogates, which JSON lets through, replaced: no file and no command could take them."""
     if isinstance(value, str):
         return _LONE.sub("\ufffd", value)
     if isinstance(value, list):
-        return [_whole(item) for item in value]
+        return [whole(item) for item in value]
     if isinstance(value, dict):
-        return {_whole(key): _whole(item) for key, item in value.items()}
+        return {whole(key): whole(item) for key, item in value.items()}
     return value
 
 

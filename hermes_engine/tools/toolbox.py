@@ -23,7 +23,7 @@ from hermes_engine.tools.context import ToolContext, ToolLimits
 from hermes_engine.tools.permissions import Gate
 from hermes_engine.tools.registry import Tool, registered
 from hermes_engine.tools.result import cut, small
-from hermes_engine.tools.schema import check_arguments, parse_arguments
+from hermes_engine.tools.schema import check_arguments, parse_arguments, whole
 from hermes_engine.tools.workspace import Workspace
 
 log = logging.getLogger(__name__)
@@ -100,7 +100,7 @@ class Toolbox:
         tool = self._tools.get(call.name)
         arguments, fault = self._arguments(tool, call)
         started = self._clean_display(Display(tool.verb if tool else "Call", self._title(tool, call, arguments)))
-        shown = arguments if fault is None else call.recorded()
+        shown = arguments if fault is None else whole(call.recorded())
         emit(
             ToolStarted, call_id=call.id, name=call.name, display=started, arguments=self._redactor.value(_plain(shown))
         )
@@ -197,6 +197,7 @@ class _Progress:
     def __init__(self, emit: Emitter, call_id: str, redactor: Redactor) -> None:
         self._emit, self._call_id, self._redactor = emit, call_id, redactor
         self._loop = asyncio.get_running_loop()
+        self._next = self._loop.time() + PROGRESS_EVERY
         self._timer: asyncio.TimerHandle | None = None
         self._text = ""
         self._stopped = False
@@ -205,7 +206,7 @@ class _Progress:
         """Notes what there is to show."""
         self._text = text
         if self._timer is None and not self._stopped:
-            self._timer = self._loop.call_later(PROGRESS_EVERY, self._send)
+            self._timer = self._loop.call_at(self._next, self._send)
 
     def stop(self) -> None:
         """Nothing more is sent."""
@@ -215,8 +216,9 @@ class _Progress:
 
     def _send(self) -> None:
         self._timer = None
+        self._next = self._loop.time() + PROGRESS_EVERY
         lines = [line for line in printable(self._redactor.text(self._text)).splitlines() if line.strip()][-2:]
-        if lines and not self._stopped:
+        if lines:
             self._emit(ToolProgress, call_id=self._call_id, text="\n".join(one_line(line, 200) for line in lines))
 
 

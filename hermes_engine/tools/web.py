@@ -6,6 +6,7 @@ aiohttp, bs4 and markdownify are loaded at the first call: they cost a third of 
 from __future__ import annotations
 
 import asyncio
+import importlib
 import re
 import socket
 from dataclasses import dataclass
@@ -71,6 +72,7 @@ async def web_fetch(ctx: ToolContext, url: str) -> ToolResult:
 
 async def _fetch(url: str, rules: WebSettings) -> _Page:
     """The page at the end of the redirects; every stop on the way is checked before it is asked."""
+    await in_thread(importlib.import_module, "aiohttp")  # a third of a second that must not stop the loop
     import aiohttp
 
     address = urldefrag(url.strip()).url

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import time
 from collections.abc import AsyncIterator
@@ -281,6 +282,34 @@ async def test_f2_11_the_full_output_holds_no_secret(tmp_path: Path) -> None:
     text = result.full_output.read_text()
     assert "sk-very" not in text
     assert text.count("key=[redacted]\n") == 9000
+
+
+async def test_a_system_without_pidfds_serves_too(
+    sandbox: LocalSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(pid: int, flags: int = 0) -> int:
+        raise OSError(errno.ENOSYS, "not here")
+
+    monkeypatch.setattr(os, "pidfd_open", missing)
+    result = await run(sandbox, "cd /usr; sleep 0.1; (setsid sleep 300 &); echo done; exit 3", tmp_path)
+    assert (result.exit_code, result.output, result.cwd) == (3, "done\n", Path("/usr"))
+    stuck = await run(sandbox, "sleep 300 & sleep 300", tmp_path, timeout=0.3)
+    assert stuck.timed_out
+    await sandbox.close()
+    assert ours() == []
+
+
+async def test_a_command_that_cannot_be_watched_does_not_run(
+    sandbox: LocalSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(pid: int, flags: int = 0) -> int:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    monkeypatch.setattr(os, "pidfd_open", full)
+    result = await run(sandbox, "sleep 300", tmp_path)
+    assert result.exit_code == 127
+    assert "too many open files" in result.output
+    assert ours() == []
 
 
 async def test_a_flood_ends_with_its_timeout_and_leaves_the_loop_alive(sandbox: LocalSandbox, tmp_path: Path) -> None:
