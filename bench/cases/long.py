@@ -18,7 +18,7 @@ LOAD = Load(
     launcher=("-m", "bench.padded"),
 )
 LINEAR = 1.15
-"""Most that a round may cost at 20 rounds against one at 5, the floor's own growth taken out."""
+"""Most that a round may cost at 20 rounds against one at 5."""
 
 
 def run(rounds: int) -> Iterator[Figure]:
@@ -35,10 +35,17 @@ def _linear(rounds: int) -> list[Figure]:
         for name, values in each.items():
             values.append(measured.slope.median(name) / count)
     growth = {name: values[2] / values[0] for name, values in each.items()}
-    note = f"ours {_list(each['ours'])}, SDK {_list(each['sdk'])} ms a round at 5, 10, 20 rounds (30 chunks a call)"
+    note = f"{_list(each['ours'])} ms a round at 5, 10, 20 rounds (30 chunks a call)"
     return [
-        Figure("long", "a round at 20 rounds / at 5, ours", growth["ours"], "×", None, note),
-        Figure("long", "…against the floor's growth", growth["ours"] / growth["sdk"], "×", LINEAR),
+        Figure("long", "a round at 20 rounds / at 5, ours", growth["ours"], "×", LINEAR, note),
+        Figure(
+            "long",
+            "…the SDK floor",
+            growth["sdk"],
+            "×",
+            None,
+            f"{_list(each['sdk'])} ms; it encodes every message anew",
+        ),
     ]
 
 
