@@ -119,3 +119,10 @@ async def make_hands(workspace: Workspace) -> AsyncIterator[MakeHands]:
 def hands(make_hands: MakeHands) -> Hands:
     """An agent that may do anything but the fixed list."""
     return make_hands()
+
+
+@pytest_asyncio.fixture
+async def sandbox(tmp_path: Path) -> AsyncIterator[LocalSandbox]:
+    made = LocalSandbox(agent="tester", outputs=tmp_path / "outputs")
+    yield made
+    await made.close()
