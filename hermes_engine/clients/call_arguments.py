@@ -46,7 +46,7 @@ def settled_arguments(parts: Sequence[str]) -> str:
     if len(values) == 1:
         return _one(text.strip(_SPACE), said[0])
     last = said[-1]
-    if all(value == last or _grew(value, last) for value in said):
+    if all(value == last or grew(value, last) for value in said):
         return json.dumps(last, ensure_ascii=False)
     return text
 
@@ -66,7 +66,8 @@ def _refuse(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-def _grew(before: Any, after: Any) -> bool:
+def grew(before: Any, after: Any) -> bool:
+    """Whether `after` is the object `before`, or that one with more in it."""
     return isinstance(before, dict) and isinstance(after, dict) and before.items() <= after.items()
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hermes_engine.clients.call_arguments import json_values, settled_arguments
+from hermes_engine.clients.call_arguments import grew, json_values, settled_arguments
 from hermes_engine.clients.text_repair import whole_text
 from hermes_engine.messages import ToolCall
 
@@ -53,7 +53,7 @@ class _Piece:
                 return slot.whole or (slot.blank and self.name != slot.name)
             return self.index is None and self._says_other(slot)
         if self.index is not None:
-            return self.name != slot.name and slot.whole
+            return slot.whole if self.name != slot.name else not (self.id or slot.id) and self._says_unlike(slot)
         if self.name == slot.name:
             return bool(self.arguments.strip()) and slot.whole
         return slot.whole or (slot.blank and json_values(self.arguments) is not None)
@@ -64,6 +64,13 @@ class _Piece:
         if not said or not before:
             return False
         return self.name != slot.name or (said != before and before[-1] != {})
+
+    def _says_unlike(self, slot: _Slot) -> bool:
+        """No id at all, one index for every call: another one when both are whole and the later is no longer copy."""
+        said, before = json_values(self.arguments), json_values("".join(slot.parts))
+        if not said or not before:
+            return False
+        return len(said) == 1 and before[-1] != {} and not grew(before[-1], said[0])
 
 
 class CallParts:

@@ -11,6 +11,7 @@ nor does a first chunk that only names the role.
 from __future__ import annotations
 
 import asyncio
+import base64
 import dataclasses
 import importlib
 from collections.abc import Mapping
@@ -30,6 +31,7 @@ from hermes_engine.errors import KeyRefused, ProviderError, StreamStalled
 from hermes_engine.messages import Reply
 from hermes_engine.protocols import DeltaSink, ModelRequest
 from hermes_engine.settings import Endpoint, ProviderSettings
+from hermes_engine.settings.addresses import parted
 
 if TYPE_CHECKING:
     from hermes_engine.clients.door import Door
@@ -66,8 +68,9 @@ class OpenAIClient:
         self._dialect = dialect_of(endpoint.base_url)
         self._key = (endpoint.api_key or "").strip()
         self._secrets = (self._key,) if len(self._key) >= SHORTEST_SECRET else ()
-        self._host = urlsplit(endpoint.base_url).netloc.rpartition("@")[2]
-        self._listing = ModelListing(self._fetch, endpoint.base_url)
+        self._base_url, self._user = parted(endpoint.base_url)
+        self._host = urlsplit(self._base_url).netloc
+        self._listing = ModelListing(self._fetch, self._base_url)
         self._usage_wanted = provider.stream_usage
         self._warned: set[int] = set()
         self._opening: asyncio.Task[Door] | None = None
@@ -210,8 +213,10 @@ class OpenAIClient:
         headers["Accept"] = "application/json, text/event-stream"
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
+        elif self._user:
+            headers["Authorization"] = f"Basic {base64.b64encode(self._user.encode()).decode()}"
         door: Door = module.Door(
-            self._endpoint.base_url,
+            self._base_url,
             headers,
             pool_limit=self._pool_limit,
             connect_timeout=self._provider.connect_timeout_seconds,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 from hermes_engine.errors import ConfigError
 
@@ -26,7 +26,7 @@ def checked_url(url: str) -> str:
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
         usable = False
-    if not usable or re.search(r"\s", text):
+    if not usable or re.search(r"[\s?#]", text):
         raise ConfigError(f"{text!r} is not a server's address", hint="it looks like http://127.0.0.1:8000/v1")
     return text.rstrip("/").removesuffix("/chat/completions").rstrip("/")
 
@@ -35,6 +35,13 @@ def origin_of(url: str) -> Origin:
     """Scheme, host and port of a checked address: what a key belongs to."""
     parts = urlsplit(url)
     return parts.scheme, (parts.hostname or "").rstrip("."), parts.port or (443 if parts.scheme == "https" else 80)
+
+
+def parted(url: str) -> tuple[str, str]:
+    """A checked address without the name and password in it, and these as `name:password`, or ""."""
+    parts = urlsplit(url)
+    user, _, host = parts.netloc.rpartition("@")
+    return urlunsplit(parts._replace(netloc=host)), unquote(user)
 
 
 def password_of(url: str) -> str:

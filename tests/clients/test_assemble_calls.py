@@ -62,6 +62,21 @@ def test_f7_2_one_index_for_all_calls_parts_them_by_id() -> None:
     assert named(answer) == [("f", '{"a":1}'), ("f", '{"a":2}')]
 
 
+@pytest.mark.parametrize("key", [{}, {"id": ""}, {"id": None}])
+def test_f7_1_one_index_and_no_id_for_all_calls(key: dict[str, Any]) -> None:
+    answer = told(
+        piece(index=0, name="f", arguments='{"a":1}', **key), piece(index=0, name="f", arguments='{"a":2}', **key)
+    )
+    assert named(answer) == [("f", '{"a":1}'), ("f", '{"a":2}')]
+    copied = told(
+        piece(index=0, name="f", arguments="{}", **key),
+        piece(index=0, name="f", arguments='{"a":1}', **key),
+        piece(index=0, name="f", arguments='{"a":1}', **key),
+        piece(index=0, name="f", arguments='{"a":1,"b":2}', **key),
+    )
+    assert [json.loads(text) for _, text in named(copied)] == [{"a": 1, "b": 2}]
+
+
 def test_f7_2_a_fresh_id_in_each_piece_of_one_call_is_one_call() -> None:
     answer = told(
         piece(index=0, id="r1", name="f", arguments='{"a"'),

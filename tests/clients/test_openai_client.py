@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import time
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +15,7 @@ from hermes_engine.clients.prices import Price, PriceTable
 from hermes_engine.errors import KeyRefused
 from hermes_engine.messages import Message, ToolCall, assistant, tool_message, user
 from hermes_engine.protocols import ModelRequest
+from hermes_engine.settings import Endpoint, ProviderSettings
 from tests.clients.conftest import Connect
 from tests.conftest import Serve
 from tests.server import scripted
@@ -102,6 +104,20 @@ async def test_the_key_goes_into_one_header_and_nothing_of_the_environment_goes_
     assert with_key["user-agent"].startswith("hermes-tui/")
     assert "environment" not in str(with_key) + str(without) + str(server.requests[0].body)
     assert "openai-organization" not in with_key
+
+
+async def test_name_and_password_of_an_address_go_into_one_header(serve: Serve) -> None:
+    server = serve([scripted.say("x")])
+    address = server.base_url.replace("http://", "http://me:pa%3Ass@")
+    for key in (None, "sk-mine"):
+        client = OpenAIClient(Endpoint("openai", address, key, "m", "m"), ProviderSettings())
+        assert (await client.complete(HELLO)).text == "x"
+        assert await client.context_window("scripted") == 131072
+        await client.close()
+    told = [seen.headers["authorization"] for seen in (*server.requests, *server.others)]
+    basic = f"Basic {base64.b64encode(b'me:pa:ss').decode()}"
+    assert told == [basic, "Bearer sk-mine", basic, "Bearer sk-mine"]
+    assert all("@" not in seen.headers["host"] for seen in server.requests)
 
 
 async def test_a_key_that_cannot_be_sent_is_refused_at_once(talk: Talk) -> None:

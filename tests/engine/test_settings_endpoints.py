@@ -220,7 +220,19 @@ def test_the_local_model_says_that_it_comes_later() -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["", "x", "ftp://h/v1", "http://", "http:///v1", "http://h:99999/v1", "http://h/a b", "[::1"]
+    "url",
+    [
+        "",
+        "x",
+        "ftp://h/v1",
+        "http://",
+        "http:///v1",
+        "http://h:99999/v1",
+        "http://h/a b",
+        "[::1",
+        "http://h/v1?x=1",
+        "http://h/v1#x",
+    ],
 )
 def test_what_is_no_address_is_refused(url: str) -> None:
     with pytest.raises(ConfigError, match="is not a server's address"):
