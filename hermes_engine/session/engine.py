@@ -26,6 +26,7 @@ from hermes_engine.session.journal import StoreJournal
 from hermes_engine.session.runs import Runs
 from hermes_engine.session.state import State, unsaved
 from hermes_engine.session.view import SessionView
+from hermes_engine.session.watch import LoopWatch
 from hermes_engine.toolsets import expand
 from hermes_engine.work.supervisor import AgentRow, Supervisor
 
@@ -93,8 +94,10 @@ class Engine:
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
+        watch = LoopWatch("the engine")
         self._ready.set()
         await self._stopping.wait()
+        watch.close()
         self._runs.stop_all()
         if not await self.supervisor.close(self._grace):
             log.warning("some work did not end within %.1f s", self._grace)
