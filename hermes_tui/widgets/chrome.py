@@ -152,7 +152,7 @@ def ask_line(work: WorkFacts, width: int, glyphs: Glyphs) -> Sides:
         Part(f"{ask.asker}:", "text", "next_request", gap=1, weight=8, shrinks=6),
         Part(ask.title, "soft", "next_request", gap=1, weight=4, shrinks=8),
     ]
-    right = [Part(ask.digits, "text", "next_request", weight=7)] if ask.digits else []
+    right = [Part(ask.digits, "text", "next_request", weight=7)] if ask.digits and width >= NARROW else []
     if ask.more:
         right.append(Part(_("+{count} more").format(count=ask.more), "faint", weight=3))
     if width >= NARROW:

@@ -161,7 +161,7 @@ class ChatScreen(SteadyScreen[None]):
         look, width, desk = look_of(self), self.app.size.width, self.desk
         work = desk.work_facts(self.asking.fact())
         place = desk.place_facts(
-            doing=self.presenter.doing or _("working"),
+            doing=_("waiting for you") if work.ask is not None else self.presenter.doing or _("working"),
             escape=self._escape_words(),
             hint=self.asking.hint or self.sending.hint,
             unseen=self.transcript.unseen,

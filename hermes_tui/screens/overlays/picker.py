@@ -101,9 +101,10 @@ class PickList(ScrollView):
             return list_row(Text(f"  {line}", look.faint), width, self.rich_style, look, chosen=False)
         chosen = place == self._chosen
         left = Text().append(f" {look.glyphs.prompt} " if chosen else "   ", look.accent)
-        left.append_text(shorten(Text(one_line(line.label, 400), look.text), width - 4))
+        column = min(self._column, width // 2 - 4) if line.detail else width
+        left.append_text(shorten(Text(one_line(line.label, 400), look.text), max(6, min(width - 4, column + 10))))
         if line.detail:
-            left.append(" " * max(2, self._column + 5 - left.cell_len)).append(one_line(line.detail, 400), look.faint)
+            left.append(" " * max(2, column + 5 - left.cell_len)).append(one_line(line.detail, 400), look.faint)
         text = spread(left, Text(one_line(line.right), look.faint), width - 1)
         return list_row(text, width, self.rich_style, look, chosen=chosen)
 
