@@ -316,7 +316,8 @@ class ChatScreen(SteadyScreen[None]):
 
     def on_prompt_edited(self) -> None:
         """The draft changed: proposals, and remarks are over."""
-        self.asking.hint = self.sending.hint = ""
+        if not self.prompt.empty:
+            self.asking.hint = self.sending.hint = ""
         self.completing.edited()
         self.refresh_facts()
 

@@ -111,23 +111,38 @@ async def _get(address: str, key: str) -> tuple[int, bytes]:
     port = parts.port or (443 if secure else 80)
     reader, writer = await asyncio.open_connection(parts.hostname, port, ssl=secure, limit=MAX_ANSWER)
     try:
-        lines = [f"GET {parts.path or '/'} HTTP/1.0", f"Host: {parts.netloc}", "Accept: application/json"]
-        if key:
-            lines.append(f"Authorization: Bearer {key}")
+        lines = [f"GET {parts.path or '/'} HTTP/1.1", f"Host: {parts.netloc}", "Accept: application/json"]
+        lines += ["Connection: close", "Accept-Encoding: identity", *([f"Authorization: Bearer {key}"] if key else [])]
         writer.write(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace"))
         await writer.drain()
-        answer = await reader.read(MAX_ANSWER)
-        while chunk := await reader.read(MAX_ANSWER):
-            answer += chunk
-            if len(answer) > MAX_ANSWER:
-                break
+        head = await reader.readuntil(b"\r\n\r\n")
+        first = head.split(b" ", 2)
+        if len(first) < 2 or not first[1].isdigit():
+            raise ValueError(_("it does not speak HTTP"))
+        return int(first[1]), await _body(reader, head.lower())
+    except (asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
+        raise ValueError(_("it does not speak HTTP")) from error
     finally:
         writer.close()
-    head, _blank, body = answer.partition(b"\r\n\r\n")
-    first = head.split(b" ", 2)
-    if len(first) < 2 or not first[1].isdigit():
-        raise ValueError(_("it does not speak HTTP"))
-    return int(first[1]), body
+
+
+async def _body(reader: asyncio.StreamReader, head: bytes) -> bytes:
+    """The body of an answer, by whichever of the three ways its end is told."""
+    if b"transfer-encoding: chunked" in head:
+        body = b""
+        while size := int((await reader.readuntil(b"\r\n")).split(b";")[0], 16):
+            body += await reader.readexactly(size)
+            await reader.readexactly(2)
+            if len(body) > MAX_ANSWER:
+                break
+        return body
+    length = head.partition(b"content-length:")[2].split(b"\r\n")[0].strip()
+    if length.isdigit():
+        return await reader.readexactly(min(int(length), MAX_ANSWER))
+    body = b""
+    while len(body) <= MAX_ANSWER and (chunk := await reader.read(65536)):
+        body += chunk
+    return body
 
 
 async def try_place(resolved: Resolved, place: Place) -> str:

@@ -1,0 +1,163 @@
+"""First run: what is found, what is tried, what is kept, and nothing sent before a choice."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from hermes_engine.paths import Home
+from hermes_engine.profiles import Resolved, resolve
+from hermes_engine.settings import Overrides
+from hermes_tui.screens.overlays import setup
+from tests.conftest import Serve
+from tests.server.scripted import ScriptedServer, plain_json, say, status
+from tests.tui.live import Live, live
+
+
+def nothing(env: Mapping[str, str] | None = None) -> Callable[[], Resolved]:
+    """Settings of a fresh home."""
+    return lambda: resolve(Overrides(), env)
+
+
+@pytest.fixture(autouse=True)
+def quiet_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No server of this machine is found unless the test starts one."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    monkeypatch.setattr(setup, "SERVERS", (("Ollama", port),))
+    monkeypatch.setattr(setup.find_servers, "__defaults__", ((("Ollama", port),),))
+
+
+def machine_with(monkeypatch: pytest.MonkeyPatch, server: ScriptedServer) -> None:
+    monkeypatch.setattr(setup.find_servers, "__defaults__", ((("Ollama", server.port),),))
+
+
+async def card(app: Live) -> None:
+    await app.shows("No model is set up yet")
+
+
+async def test_the_demo_model_is_two_keys_away(tmp_path: Path) -> None:
+    async with live(nothing(), tmp_path) as app:
+        await card(app)
+        assert "Nothing is sent anywhere until you choose." in app.screen
+        await app.pilot.press("down", "enter")
+        await app.ready()
+        await app.shows("what is in this folder?")
+        assert app.desk.model == "demo"
+        assert "model: demo" in Home.from_env().config.read_text()
+
+
+async def test_a_server_on_this_machine_is_found_and_kept(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = serve([say("ok"), say("a real answer")], models={"qwen3:8b": {}})
+    machine_with(monkeypatch, server)
+    async with live(nothing(), tmp_path) as app:
+        await card(app)
+        await app.shows("Ollama on this machine")
+        assert "qwen3:8b" in app.screen
+        assert server.requests == []
+        await app.pilot.press("1")
+        await app.ready()
+        assert len(server.requests) == 1
+        await app.say("hello")
+        await app.shows("a real answer")
+    assert server.requests[1].body["model"] == "qwen3:8b"
+    kept = resolve(Overrides()).endpoint_for()
+    assert (kept.base_url, kept.model) == (server.base_url, "qwen3:8b")
+
+
+async def test_of_several_models_one_is_asked_for(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = serve([say("ok")], models={"small": {}, "large": {}, "huge": {}})
+    machine_with(monkeypatch, server)
+    async with live(nothing(), tmp_path) as app:
+        await card(app)
+        await app.shows("and 2 more")
+        await app.pilot.press("1")
+        await app.shows("Which model?")
+        await app.pilot.press(*"lar", "enter")
+        await app.ready()
+    assert server.requests[0].body["model"] == "large"
+
+
+async def test_a_refused_key_is_said_plainly_and_nothing_is_kept(serve: Serve, tmp_path: Path) -> None:
+    server = serve([status(401, {"error": {"message": "no such key"}})])
+    async with live(nothing(), tmp_path) as app:
+        await card(app)
+        await app.pilot.press("1")
+        await app.shows("Another OpenAI-style server")
+        await app.pilot.press(*server.base_url, "enter", *"sk-wrong-key-123", "enter", *"scripted", "enter")
+        await app.shows("401", 20)
+        assert "sk-wrong" not in app.screen
+        assert "No model is set up yet" in app.screen
+        assert not Home.from_env().config.exists()
+        assert not Home.from_env().dotenv.exists()
+        await app.pilot.press("escape")
+        await app.shows("Send something to choose one")
+
+
+async def test_another_address_and_its_key_are_kept_privately(serve: Serve, tmp_path: Path) -> None:
+    server = serve([say("ok"), say("it works")])
+    async with live(nothing(), tmp_path) as app:
+        await card(app)
+        await app.pilot.press("1")
+        await app.shows("Key, empty for none")
+        await app.pilot.press(*server.base_url, "enter", *"sk-secret-42", "enter", "enter")
+        await app.ready()
+        await app.say("hello")
+        await app.shows("it works")
+    assert server.requests[0].headers["authorization"] == "Bearer sk-secret-42"
+    assert server.requests[1].headers["authorization"] == "Bearer sk-secret-42"
+    home = Home.from_env()
+    assert home.dotenv.stat().st_mode & 0o777 == 0o600
+    assert 'OPENAI_API_KEY="sk-secret-42"' in home.dotenv.read_text()
+    assert "sk-secret" not in home.config.read_text()
+
+
+async def test_a_message_without_a_model_asks_for_one_and_stays(tmp_path: Path) -> None:
+    async with live(nothing(), tmp_path) as app:
+        await card(app)
+        await app.pilot.press("escape")
+        await app.shows("Send something to choose one")
+        await app.say("my first words")
+        await card(app)
+        await app.pilot.press("2")
+        await app.ready()
+        assert app.chat.prompt.text == "my first words"
+        await app.pilot.press("enter")
+        await app.shows("demo model: scripted")
+
+
+def test_keys_in_the_environment_are_found() -> None:
+    found = setup.keys_in({"OPENAI_API_KEY": "x", "OPENROUTER_API_KEY": "y", "OPENAI_BASE_URL": "http://h/v1"})
+    assert [(place.id, place.base_url) for place in found] == [
+        ("openrouter", "https://openrouter.ai/api/v1"),
+        ("openai", "http://h/v1"),
+    ]
+    assert setup.keys_in({}) == []
+
+
+async def test_servers_that_are_none_are_told_apart(serve: Serve) -> None:
+    server = serve([say("x")], others={"/v1/models": status(500, {"error": "x"}), "/plain/models": plain_json(["no"])})
+    root = server.base_url.removesuffix("/v1")
+    for address, words in (
+        (f"{root}/v1", "answers 500"),
+        (f"{root}/plain", "no OpenAI-style server"),
+        ("ftp://x", "begins with http"),
+        ("http://127.0.0.1:1/v1", "127.0.0.1"),
+    ):
+        models, fault = await setup.list_models(address, "")
+        assert models == []
+        assert words in fault
+
+
+def test_a_key_is_put_beside_others(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("A=1\nexport OPENAI_API_KEY=old\n# note\n")
+    setup.keep_key(tmp_path, "OPENAI_API_KEY", 'new"key')
+    assert (tmp_path / ".env").read_text() == 'A=1\n# note\nOPENAI_API_KEY="new\\"key"\n'

@@ -1,0 +1,127 @@
+"""The ways out: Ctrl+C and Ctrl+D by what is going on, the question, and faults that end the app."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hermes_engine.paths import Home
+from hermes_tui.running import loader_of, peeked_theme
+from hermes_tui.screens import leaving
+from tests.conftest import Serve
+from tests.server.scripted import hang
+from tests.tui.live import live, settings
+from tests.tui.stage import StageApp, screen_text, settle, stage
+
+
+class Clock:
+    """A clock the test moves."""
+
+    now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(leaving, "time", made)
+    return made
+
+
+async def test_f9_4_ctrl_c_on_nothing_asks_for_a_second_one(clock: Clock) -> None:
+    async with stage() as (app, pilot):
+        await pilot.press("ctrl+c")
+        assert "Ctrl+C again to quit" in screen_text(app)
+        clock.now += leaving.AGAIN_SECONDS + 0.1
+        await pilot.press("ctrl+c")
+        assert app.return_code is None
+        clock.now += leaving.AGAIN_SECONDS - 0.1
+        await pilot.press("ctrl+c")
+        assert app.return_code == 0
+
+
+async def test_f9_4_ctrl_c_puts_the_draft_aside(clock: Clock) -> None:
+    async with stage() as (app, pilot):
+        await pilot.press(*"half a thought", "ctrl+c")
+        assert app.chat.prompt.empty
+        assert "↑ brings it back" in screen_text(app)
+        await pilot.press("up")
+        assert app.chat.prompt.text == "half a thought"
+        await pilot.press("ctrl+d")
+        assert app.return_code is None, "ctrl+d deletes while something is written"
+
+
+async def test_ctrl_d_on_nothing_leaves() -> None:
+    async with stage() as (app, pilot):
+        await pilot.press("ctrl+d")
+        assert app.return_code == 0
+
+
+async def test_leaving_while_a_turn_runs_is_a_question(serve: Serve, tmp_path: Path) -> None:
+    async with live(settings(serve([hang(20)])), tmp_path) as app:
+        await app.ready()
+        await app.say("go")
+        await app.until(lambda: app.desk.busy)
+        await app.pilot.press("ctrl+d")
+        await app.shows("1 thing still runs")
+        await app.pilot.press("3")
+        await app.until(lambda: len(app.app.screen_stack) == 1)
+        assert app.app.return_code is None
+        assert app.desk.busy
+        await app.pilot.press("ctrl+d")
+        await app.shows("1 thing still runs")
+        await app.pilot.press("ctrl+c")
+        await app.until(lambda: app.app.return_code == 0)
+
+
+async def test_leaving_can_wait_for_the_end(serve: Serve, tmp_path: Path) -> None:
+    async with live(settings(serve([hang(1.0)])), tmp_path) as app:
+        await app.ready()
+        await app.say("go")
+        await app.until(lambda: app.desk.busy)
+        await app.pilot.press("ctrl+d")
+        await app.shows("1 thing still runs")
+        await app.pilot.press("2")
+        assert app.app.return_code is None
+        await app.pilot.press("escape")
+        await app.until(lambda: app.app.return_code == 0)
+
+
+async def test_f9_3_an_error_nobody_expected_ends_the_app_with_a_line_and_a_log() -> None:
+    app: StageApp
+    with pytest.raises(ZeroDivisionError):
+        async with stage() as (app, pilot):
+
+            def broken() -> None:
+                secret = "sk-value-of-a-variable"
+                raise ZeroDivisionError(f"broken by the test {len(secret)}")
+
+            app.call_later(broken)
+            await settle(pilot)
+    assert app.failure is not None
+    assert "an unexpected error ended the app: broken by the test" in app.failure.line
+    log = Home.from_env().logs / "app.log"
+    assert "ZeroDivisionError: broken by the test" in log.read_text()
+    assert "sk-value" not in log.read_text()
+    assert log.stat().st_mode & 0o777 == 0o600
+
+
+def test_the_theme_is_seen_at_a_glance() -> None:
+    home = Home.from_env().ensure()
+    assert peeked_theme() == "terminal"
+    home.config.write_text("model: x\nui:\n  motion: true\n  theme: 'nord'  # mine\nweb:\n  theme: no\n")
+    assert peeked_theme() == "nord"
+    home.config.write_text("model: x\nweb:\n  theme: no\n")
+    assert peeked_theme() == "terminal"
+
+
+def test_given_settings_are_read_again_after_a_set_up() -> None:
+    resolved = settings()()
+    load = loader_of(resolved)
+    assert load() is resolved
+    again = load()
+    assert again is not resolved
+    assert again.settings.model == resolved.settings.model
