@@ -1,7 +1,8 @@
 """What a prompt costs our batch and the two floors, in the same breath and with the same requests.
 
 The floors get the system message, the tools and the other fields of a request that our batch has sent. A prompt's
-cost is the slope between a large and a small run: start, imports and end fall out. What they add is told beside it.
+cost is the slope between two runs, one of them some times as large: start, imports and end fall out. What they add is
+told beside it, from the smaller one.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ class Load:
 
     Attributes:
         script: the server's answers.
-        rows: prompts of the large run.
-        few: prompts of the small one.
+        rows: prompts of the run that is told whole.
+        more: prompts of the larger one, for the slope.
         in_flight: prompts at once.
         distribution: our rows' toolsets.
         launcher: what Python runs as our batch.
@@ -37,7 +38,7 @@ class Load:
 
     script: Script
     rows: int
-    few: int
+    more: int
     in_flight: int
     distribution: str = "terminal_only"
     launcher: tuple[str | Path, ...] = (ROOT / "batch_runner.py",)
@@ -49,12 +50,14 @@ class Costs:
 
     Attributes:
         slope: of a further prompt.
-        whole: of the large run's whole process, shared out.
+        whole: of the smaller run's whole process, shared out.
+        rows: prompts of that run.
         tools: how many tools the requests had.
     """
 
     slope: Rounds
     whole: Rounds
+    rows: int
     tools: int
 
 
@@ -67,14 +70,14 @@ def costs(load: Load, rounds: int, title: str, contenders: tuple[str, ...] = ("o
 
         def cost(name: str) -> Callable[[], float]:
             def measured() -> float:
-                many, few = measure.cpu(name, load.rows), measure.cpu(name, load.few)
-                whole[name].append(1000 * many / load.rows)
-                return 1000 * (many - few) / (load.rows - load.few)
+                less, more = measure.cpu(name, load.rows), measure.cpu(name, load.more)
+                whole[name].append(1000 * less / load.rows)
+                return 1000 * (more - less) / (load.more - load.rows)
 
             return measured
 
         slope = interleaved({name: cost(name) for name in contenders}, rounds, title)
-    return Costs(slope, Rounds(whole), len(template.get("tools", ())))
+    return Costs(slope, Rounds(whole), load.rows, len(template.get("tools", ())))
 
 
 def figures(case: str, measured: Costs, what: str) -> list[Figure]:
@@ -86,7 +89,14 @@ def figures(case: str, measured: Costs, what: str) -> list[Figure]:
     return [
         Figure(case, f"{what}, ours / SDK floor", slope.ratio("ours", "sdk"), "×", 1.5, note),
         Figure(case, "…ours / bare aiohttp", slope.ratio("ours", "bare"), "×"),
-        Figure(case, "…with start, imports and end, ours / SDK", whole.ratio("ours", "sdk"), "×", None, of_all),
+        Figure(
+            case,
+            f"…{measured.rows} prompts with start, imports and end, ours / SDK",
+            whole.ratio("ours", "sdk"),
+            "×",
+            None,
+            of_all,
+        ),
     ]
 
 

@@ -11,8 +11,8 @@ from bench.prompts import Load, costs, figures
 
 LOAD = Load(
     Script(rounds=10, chunks=300),
-    rows=24,
-    few=4,
+    rows=16,
+    more=40,
     in_flight=16,
     distribution="terminal_file",
     launcher=("-m", "bench.padded"),
@@ -30,7 +30,7 @@ def run(rounds: int) -> Iterator[Figure]:
 def _linear(rounds: int) -> list[Figure]:
     each: dict[str, list[float]] = {"ours": [], "sdk": []}
     for count in (5, 10, 20):
-        load = replace(LOAD, script=replace(LOAD.script, rounds=count, chunks=30), rows=34)
+        load = replace(LOAD, script=replace(LOAD.script, rounds=count, chunks=30), more=64)
         measured = costs(load, rounds, f"{count} rounds", ("ours", "sdk"))
         for name, values in each.items():
             values.append(measured.slope.median(name) / count)

@@ -8,7 +8,7 @@ from bench.answers import Script
 from bench.figures import Figure
 from bench.prompts import Load, costs, figures
 
-LOAD = Load(Script(rounds=1, chunks=6), rows=200, few=20, in_flight=64)
+LOAD = Load(Script(rounds=1, chunks=6), rows=200, more=800, in_flight=64)
 
 
 def run(rounds: int) -> Iterator[Figure]:
