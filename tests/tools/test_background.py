@@ -76,7 +76,8 @@ async def test_f4_7_f3_2_background_commands_end_with_the_sandbox(sandbox: Local
     ended: list[Job] = []
     sandbox.on_job_end = ended.append
     await sandbox.start("python3 -m http.server 0 --bind 127.0.0.1", cwd=tmp_path, env={})
-    await sandbox.start("setsid sleep 300 & exit 0", cwd=tmp_path, env={})
+    quick = await sandbox.start("setsid sleep 300 & exit 0", cwd=tmp_path, env={})
+    await sandbox.wait(quick.id, 20)
     assert len(ours()) >= 2
     await sandbox.close()
     assert ours() == []
