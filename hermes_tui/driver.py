@@ -17,6 +17,8 @@ from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
 
 READ_SIZE = 64 * 1024
+ALT_ENTER = "\x1b\r"
+"""What terminals send for Alt+Enter; the toolkit's reader does not know it."""
 
 
 class PasteSplitter:
@@ -104,6 +106,17 @@ class HermesDriver(LinuxDriver):
                     self.process_message(message)
 
     def _pass(self, parser: XTermParser, pasted: bool, text: str) -> None:
-        messages: Iterator[Message] = iter([events.Paste(text)] if pasted else parser.feed(text))
-        for message in messages:
+        for message in _messages(parser, pasted, text):
             self.process_message(message)
+
+
+def _messages(parser: XTermParser, pasted: bool, text: str) -> Iterator[Message]:
+    """The keys, clicks and pastes a piece of input stands for."""
+    if pasted:
+        yield events.Paste(text)
+        return
+    for number, part in enumerate(text.split(ALT_ENTER)):
+        if number:
+            yield events.Key("alt+enter", None)
+        if part:
+            yield from parser.feed(part)

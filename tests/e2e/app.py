@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from tests.e2e.program import COMMAND
 from tests.e2e.terminal import Terminal
 
 KEYS = {
@@ -38,8 +39,20 @@ READY = "/ for commands"
 class AppTerminal(Terminal):
     """`hermes` on a pseudo terminal."""
 
-    def __init__(self, *args: str, columns: int = 100, rows: int = 30, cwd: Path, **env: str) -> None:
-        super().__init__(*args, columns=columns, rows=rows, cwd=cwd, env={"TEXTUAL_DISABLE_KITTY_KEY": "1", **env})
+    def __init__(
+        self,
+        *args: str,
+        columns: int = 100,
+        rows: int = 30,
+        cwd: Path,
+        command: Sequence[str] = COMMAND,
+        **env: str,
+    ) -> None:
+        super().__init__(*args, columns=columns, rows=rows, cwd=cwd, command=command, env=env)
+        self.process.delaybeforesend = None
+
+    def __enter__(self) -> AppTerminal:
+        return self
 
     def press(self, *keys: str, pause: float = 0.03) -> None:
         """Presses keys by name, or types characters."""

@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import Serve
 from tests.e2e.app import READY, AppTerminal
 from tests.server.answers import chunk
-from tests.server.scripted import ScriptedServer, call, drop, hang, say, status, stream
+from tests.server.scripted import Answer, ScriptedServer, Seen, call, drop, hang, say, status, stream
 
 pytestmark = pytest.mark.e2e
 
@@ -247,7 +247,11 @@ def test_f9_17_steering_goes_into_the_running_turn_or_becomes_the_next(serve: Se
     ids=["connection", "401", "cut"],
 )
 def test_f9_16_busy_ends_after_an_error(serve: Serve, tmp_path: Path, fault: Any) -> None:
-    server = serve(lambda seen: fault if len(users(server)) == 1 else say("works again"))
+    def script(seen: Seen) -> Answer:
+        asked = [message for message in seen.body["messages"] if message["role"] == "user"]
+        return fault if len(asked) == 1 else say("works again")
+
+    server = serve(script)
     with app(server, cwd=tmp_path) as terminal:
         terminal.shows(READY)
         terminal.press(*"one", "enter")

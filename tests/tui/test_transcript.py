@@ -128,6 +128,19 @@ async def test_f9_5_a_burst_ends_with_its_last_line_in_view() -> None:
         assert "chunk499" in shown(transcript)[-1]
 
 
+async def test_f9_5_it_follows_through_changes_of_its_height() -> None:
+    async with reader(60, 20) as (transcript, pilot, _heard):
+        transcript.extend(paragraphs(20))
+        await pilot.pause()
+        for height in (14, 20, 9, 18, 20):
+            await pilot.resize_terminal(60, height)
+            await pilot.pause()
+            transcript.add(NoticeBlock(f"height {height}"))
+            await pilot.pause()
+            assert f"height {height}" in shown(transcript)[-1]
+            assert transcript.unseen == 0
+
+
 async def test_what_is_read_does_not_move_when_blocks_above_are_measured() -> None:
     async with reader() as (transcript, pilot, _heard):
         transcript.extend([AnswerBlock("- a\n- b\n\n" * number + "end") for number in range(1, 40)])

@@ -273,7 +273,7 @@ class TranscriptView(ScrollView):
                 new += sheet.measure(index)
         place, offset = sheet.at(max(0, min(new, sheet.total - 1)))
         self._anchor = (sheet.blocks[place], max(0, offset))
-        self.follow = new >= old and new + view >= sheet.total
+        self.follow = new + view >= sheet.total
         if self.follow:
             self.unseen = 0
         self._changed(place)
