@@ -231,14 +231,13 @@ def run_app(
 ) -> int:
     """Fills the terminal until the person leaves. Ends the process itself, since a thread may hang in a request.
 
-    Args:
-        resolved: the settings, or what reads them (then the first picture does not wait for it).
-        resume, continue_last, mode, cwd: see `desk.Start`.
+    Args: `resolved` is the settings or what reads them (then the first picture does not wait); others: `desk.Start`.
 
     Raises:
         HermesError: the settings cannot be used, or an unexpected error ended the app.
     """
     from hermes_tui.driver import HermesDriver
+    from hermes_tui.printing import streams
 
     sys.setswitchinterval(0.0005)
     desk = Desk(Start(running.loader_of(resolved), cwd or Path.cwd(), resume, continue_last, mode))
@@ -248,5 +247,5 @@ def run_app(
         raise app.failure
     desk.close(GRACE_SECONDS)
     if app.failure is not None:
-        sys.stderr.write(f"hermes: {app.failure.line}\n")
+        streams.error(app.failure.line)
     running.end_process(code if code is not None else app.return_code or 1)
