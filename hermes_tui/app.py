@@ -205,8 +205,6 @@ class HermesApp(App[int]):
         """Leaves, after a question while something runs."""
         self.leaving.leave_or_ask()
 
-    # Faults
-
     def log_fault(self, error: BaseException) -> Path | str:
         """Writes a traceback into the home's logs; returns where."""
         from hermes_tui.screens.faults import write_fault
