@@ -25,11 +25,17 @@ class ShellHost:
     def __init__(self, shell: Shell) -> None:
         self._shell = shell
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="hermes-commands")
+        self._begun = self._done = 0
 
     @property
     def kind(self) -> HostKind:
         """repl, or linear without a line editor."""
         return self._shell.front.kind
+
+    @property
+    def working(self) -> bool:
+        """Whether a command still works in the background; what it shows was posted before this turns false."""
+        return self._begun > self._done
 
     @property
     def session(self) -> str:
@@ -94,5 +100,8 @@ class ShellHost:
                 line = _("that failed: {fault}").format(fault=fault)
                 path = log_fault(fault)
                 self.show(Output("error", f"{line} ({path})" if path else line))
+            finally:
+                self._done += 1
 
+        self._begun += 1
         self._pool.submit(run)

@@ -1,7 +1,8 @@
 """The plain shell on plain lines: for screen readers (`--linear`), dumb terminals and pipes. Appends, never redraws.
 
 At a terminal lines are taken at any time. From a pipe each line waits until what the one before it started has
-ended; answers go to standard output, everything else to standard error, and the end of the pipe ends the shell.
+ended; answers go to standard output, everything else to standard error, and the end of the pipe ends the shell when
+also what runs beside the chat (a batch) has ended.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class PlainFront:
         for line in lines:
             if self._attended or line.answer:
                 out(line.text if line.answer else ascii_marks(line.text), style=line.style)
-            else:
+            elif line.text:
                 err(line.text, style=line.style)
 
     def changed(self) -> None:
@@ -107,12 +108,15 @@ class PlainFront:
         return self._code or (0 if self._attended else min(1, shell.failed))
 
     def _at_work(self, shell: Shell) -> bool:
-        return shell.busy and not (self._attended and self._ended)
+        """Whether something is still to be waited for when the input has ended; a person who left waits for nothing."""
+        if self._attended:
+            return False
+        return shell.host.working or shell.busy or not self._work.empty() or shell.beside
 
     def _ask_for_line(self, shell: Shell) -> None:
         """Lets the next line in when it is time for one, and prints the prompt for it."""
         if not self._attended:
-            if not self._asked and not shell.busy and self._work.empty():
+            if not self._asked and not shell.host.working and not shell.busy and self._work.empty():
                 self._asked = True
                 self._wanted.release()
             return

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from hermes_engine.errors import HermesError
-from hermes_engine.events import ApprovalAsked, Event, QuestionAsked, RequestSettled, TurnFinished
+from hermes_engine.events import ApprovalAsked, BatchFinished, Event, QuestionAsked, RequestSettled, TurnFinished
 from hermes_tui.cleaning import one_line
 from hermes_tui.commands import Output, dispatch
 from hermes_tui.commands.answers import read_answer
@@ -149,7 +149,9 @@ class Shell:
     def show(self, output: Output) -> None:
         """Shows what a command says; from a pipe it goes where answers go, as it was asked for."""
         lines = output_lines(output)
-        if output.kind != "error":
+        if output.kind == "error":
+            self.failed += 1
+        else:
             lines = [dataclasses.replace(line, answer=True) for line in lines]
         self.front.put(lines)
 
@@ -169,6 +171,9 @@ class Shell:
                 self.front.put(request_lines(next(iter(self.waiting.values()))))
         elif isinstance(event, TurnFinished) and event.session == self.session and not event.parent_run:
             self.failed += event.status != "ok"
+        elif isinstance(event, BatchFinished):
+            counts = event.counts
+            self.failed += event.state != "done" or bool(counts.get("failed") or counts.get("invalid"))
         self.front.changed()
 
     # -- what is typed --------------------------------------------------------------------------------------------
@@ -233,6 +238,11 @@ class Shell:
     def busy(self) -> bool:
         """Whether a turn of this chat runs."""
         return self.engine.busy(self.session)
+
+    @property
+    def beside(self) -> bool:
+        """Whether anything runs beside this chat."""
+        return any(row.live and row.kind in ("background", "batch") for row in self.engine.agents())
 
     def stop(self) -> bool:
         """Stops the running turn; False when none runs."""

@@ -50,6 +50,32 @@ def test_a_failed_turn_or_a_refused_line_is_exit_1(serve: Serve, tmp_path: Path)
     assert shell(server.base_url, "/modell x\n", tmp_path).code == 1
 
 
+@pytest.mark.parametrize("line", ["/copy 3", "/mode wild", "/toolsets nosuch", "/resume nosuch", "/batch nosuch"])
+def test_a_command_that_could_do_nothing_is_exit_1(line: str, tmp_path: Path) -> None:
+    done = hermes("repl", "-m", "demo", stdin=f"{line}\n", cwd=tmp_path)
+    assert (done.code, done.out) == (1, "")
+    assert len(done.err.splitlines()) == 1
+
+
+def test_a_message_after_a_command_of_the_disk_goes_to_the_new_chat(serve: Serve, tmp_path: Path) -> None:
+    server = serve([say("one"), say("two", delay=0.2)])
+    done = shell(server.base_url, "first\n/new\nsecond\n/quit\n", tmp_path)
+    assert (done.code, done.out.splitlines()) == (0, ["one", "A new chat.", "two"])
+    assert [len(seen.body["messages"]) for seen in server.requests] == [2, 2]
+
+
+def test_a_run_started_from_a_pipe_is_waited_for(serve: Serve, tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"prompt": "a"}\n{"prompt": "b"}\n')
+    server = serve([say("x", reasoning="r", delay=0.3)])
+    done = shell(server.base_url, "/batch rows.jsonl\n", tmp_path)
+    assert done.code == 0
+    assert "2 kept" in done.err
+    (rows,) = tmp_path.glob("data/*/trajectories.jsonl")
+    assert len(rows.read_text().splitlines()) == 2
+    (tmp_path / "bad.jsonl").write_text('{"prompt": "a"}\n{bad\n')
+    assert shell(server.base_url, "/batch bad.jsonl\n", tmp_path).code == 1
+
+
 def test_nobody_is_asked_in_a_pipe(serve: Serve, tmp_path: Path) -> None:
     (tmp_path / "keep").mkdir()
     server = serve([call("terminal", {"command": "rm -rf keep"}), say("denied")])
