@@ -31,7 +31,7 @@ def export(home: Home, name: str, target: Path | None = None) -> Path:
     Left out: `.env`, and what in `config.yaml` looks like a key.
 
     Raises:
-        UsageError: an unknown profile, or the file exists.
+        UsageError: an unknown profile or one without files, or the file exists.
     """
     place = find_place(home, name)
     path = target or Path(f"{name}.tar.gz")
@@ -39,6 +39,8 @@ def export(home: Home, name: str, target: Path | None = None) -> Path:
         path = path / f"{name}.tar.gz"
     if path.exists():
         raise UsageError(f"{path} exists already")
+    if not any((place.folder / file_name).exists() for file_name in FILES):
+        raise UsageError(f"profile {name} has no files of its own to hand on")
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w:gz") as archive:
         for file_name in FILES:

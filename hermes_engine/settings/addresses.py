@@ -44,6 +44,13 @@ def parted(url: str) -> tuple[str, str]:
     return urlunsplit(parts._replace(netloc=host)), unquote(user)
 
 
+def shown(url: str) -> str:
+    """The address as it may be shown: without the name and password in it."""
+    scheme, mark, rest = url.partition("://")
+    user, at, _ = rest.partition("/")[0].rpartition("@")
+    return f"{scheme}{mark}…@{rest[len(user) + 1 :]}" if at else url
+
+
 def password_of(url: str) -> str:
     """The password written into an address, or ""."""
     try:

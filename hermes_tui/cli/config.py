@@ -44,10 +44,12 @@ def path(flags: Flags) -> None:
 def get(flags: Flags, key: str | None, as_json: bool) -> None:
     """Print a setting in effect, or all of them."""
     from hermes_engine.redaction import Redactor
+    from hermes_engine.settings.addresses import shown
     from hermes_engine.settings_edit import checked_key
 
     resolved = resolve(flags)
-    value = Redactor(resolved.secrets).value(resolved.settings.model_dump(mode="json"))
+    settings = resolved.settings.model_dump(mode="json")
+    value = Redactor(resolved.secrets).value({**settings, "base_url": shown(settings["base_url"])})
     for name in checked_key(key) if key else ():
         value = value.get(name) if isinstance(value, dict) else None
     if as_json:

@@ -85,7 +85,10 @@ def takes(*names: str) -> Callable[[FunctionT], FunctionT]:
                 if value not in (None, False) and name not in names:
                     spelled = "continue" if name == "continue_last" else name.replace("_", "-")
                     raise UsageError(_("--{flag} means nothing to this command").format(flag=spelled))
-            return function(flags=(before or Flags()).merged(own), **values)
+            flags = (before or Flags()).merged(own)
+            if flags.resume and flags.continue_last:
+                raise UsageError(_("--resume and --continue cannot be combined"))
+            return function(flags=flags, **values)
 
         call.__name__ = function.__name__
         call.__doc__ = function.__doc__

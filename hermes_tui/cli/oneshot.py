@@ -45,6 +45,8 @@ def ask_once(flags: Flags, prompt: str, *, form: Form = "text", quiet: bool = Fa
     """
     if not prompt.strip():
         raise UsageError(_("the prompt is empty"))
+    if sys.stdout is None:
+        raise UsageError(_("standard output is closed: there is no place for the answer"))
     cwd = here()
     resolved = resolve(flags)
     resolved.endpoint_for()

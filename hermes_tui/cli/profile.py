@@ -80,11 +80,16 @@ def show(name: str | None, as_json: bool) -> None:
     """Show a profile in full (default: the chosen one)."""
     from hermes_engine.profiles import show as detail_of
     from hermes_engine.profiles.catalog import chosen_profile
+    from hermes_engine.redaction import Redactor
+    from hermes_engine.settings.addresses import shown
 
     home = Home.from_env()
     detail = detail_of(home, name or chosen_profile(home))
+    settings = Redactor().value(detail.settings)
+    if url := settings.get("base_url"):
+        settings["base_url"] = shown(str(url))
     if as_json:
-        values = {"extends": detail.extends or None, "settings": detail.settings, "soul": detail.soul}
+        values = {"extends": detail.extends or None, "settings": settings, "soul": detail.soul}
         out_json({**_record(detail.info), **values, "keys": list(detail.keys)})
         return
     rows = [
@@ -95,7 +100,7 @@ def show(name: str | None, as_json: bool) -> None:
     ]
     if detail.extends:
         rows.append((_("extends"), detail.extends))
-    rows += [(key, shown_value(value)) for key, value in flat(detail.settings)]
+    rows += [(key, shown_value(value)) for key, value in flat(settings)]
     if detail.keys:
         rows.append((_("keys"), ", ".join(detail.keys)))
     out_table(("", ""), rows)

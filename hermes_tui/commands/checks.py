@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal
 
 from hermes_engine.errors import HermesError
 from hermes_engine.paths import Home
+from hermes_engine.settings.addresses import parted, shown
 from hermes_engine.toolsets import tools_of
 from hermes_tui.texts import _
 
@@ -88,7 +89,7 @@ def _model(resolved: Resolved, *, probe: bool) -> Iterator[Check]:
         yield Check(_("endpoint"), "ok", _("embedded: no key, no network"))
         return
     key = short_key(endpoint.api_key) if endpoint.api_key else _("no key")
-    yield Check(_("endpoint"), "ok", f"{endpoint.base_url} ({key})")
+    yield Check(_("endpoint"), "ok", f"{shown(endpoint.base_url)} ({key})")
     if endpoint.note:
         yield Check(_("endpoint"), "note", endpoint.note)
     if probe:
@@ -102,14 +103,18 @@ def short_key(key: str) -> str:
 
 def reach(endpoint: Endpoint, timeout: float = 5.0) -> Check:
     """Asks the endpoint for its models; the key goes to that address only. Blocks up to `timeout` seconds."""
+    import base64
     import http.client
     from urllib.parse import urlsplit
 
-    parts = urlsplit(f"{endpoint.base_url}/models")
+    address, user = parted(endpoint.base_url)
+    parts = urlsplit(f"{address}/models")
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
     headers = {"Accept": "application/json"}
     if endpoint.api_key:
         headers["Authorization"] = f"Bearer {endpoint.api_key}"
+    elif user:
+        headers["Authorization"] = f"Basic {base64.b64encode(user.encode()).decode()}"
     try:
         connection = kind(parts.hostname or "", parts.port, timeout=timeout)
         connection.request("GET", parts.path, headers=headers)

@@ -36,7 +36,7 @@ class EventLines:
 
     Attributes:
         session: whose events count; batch runs are heard too.
-        answers: whether the model's words come out (one-shot prints them elsewhere).
+        answers: whether the model's words and how the turn ended come out (one-shot prints these elsewhere).
         starts: whether a tool call also gets a line when it begins (where nothing else shows that it runs).
         clock: seconds, for how long thinking took.
     """
@@ -156,12 +156,13 @@ class EventLines:
         if self._pending and self.answers:
             rest, self._pending = self._pending, ""
             yield from self._say(rest)
+        if not self.answers:
+            return
         if event.status != "ok":
             yield Line(
                 f"✗ {_(event.status)}: {one_line(event.error)}" if event.error else f"✗ {_(event.status)}", "red"
             )
-        if self.answers:
-            yield Line("")
+        yield Line("")
 
     def _say(self, line: str) -> Iterator[Line]:
         self._printed = True

@@ -19,7 +19,14 @@ _CODES: dict[Style, str] = {"bold": "1", "dim": "2", "red": "31", "yellow": "33"
 
 
 def prepare() -> None:
-    """Lets the streams write any text: what the encoding cannot hold becomes `?`, never an exception."""
+    """Lets the streams write any text: what the encoding cannot hold becomes `?`, never an exception.
+
+    A stream that came closed is pointed to nowhere, so that no file opened later gets its number.
+    """
+    with contextlib.suppress(OSError):
+        while (number := os.open(os.devnull, os.O_RDWR)) < 3:
+            os.set_inheritable(number, True)
+        os.close(number)
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from hermes_engine import __version__
+from tests.conftest import Serve
 from tests.e2e.program import COMMAND, ROOT, environment, hermes
+from tests.server.scripted import say
 
 pytestmark = pytest.mark.e2e
 
@@ -51,6 +53,8 @@ def test_every_command_has_help(command: str) -> None:
         (["chat", "-q", "x", "--max-turns", "0"], "--max-turns"),
         (["chat", "-q", "x", "--max-turns", "abc"], "--max-turns"),
         (["chat", "-q", "x", "--json", "--stream-json"], "cannot be combined"),
+        (["--continue", "chat", "-q", "x", "--resume", "y"], "cannot be combined"),
+        (["chat", "-q", "x", "--base-url", "http://127.0.0.1:9/v1?a=b"], "is not a server's address"),
         (["--linear", "tools", "list"], "--linear means nothing"),
         (["-p", "nosuch", "config", "get"], "unknown profile 'nosuch'"),
         (["-t", "nosuch", "chat", "-q", "x"], "unknown toolset 'nosuch'"),
@@ -132,6 +136,30 @@ def test_a_closed_standard_output_is_no_traceback() -> None:
         )
         assert "Traceback" not in done.stderr
         assert done.stderr.count("\n") <= 1
+
+
+def test_an_answer_with_no_place_to_go_is_not_asked_for(serve: Serve, tmp_path: Path) -> None:
+    server = serve([say("lost")])
+    flags = f"--base-url {server.base_url} -m m"
+    for form in ("", "--json", "--stream-json"):
+        done = subprocess.run(
+            ["bash", "-c", f'"{COMMAND[0]}" -m hermes_tui.cli chat -q x {flags} {form} >&-'],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env=environment(),
+            check=False,
+        )
+        assert done.returncode == 2
+        assert done.stderr == "hermes: standard output is closed: there is no place for the answer\n"
+    assert server.requests == []
+
+
+def test_closed_streams_give_their_numbers_to_no_file(tmp_path: Path) -> None:
+    code = "import os; from hermes_tui.printing.streams import prepare; prepare(); print(os.open('f', os.O_CREAT))"
+    line = f'"{COMMAND[0]}" -c "{code}" <&- 2>&-'
+    done = subprocess.run(["bash", "-c", line], stdout=subprocess.PIPE, cwd=tmp_path, env=environment(), check=False)
+    assert int(done.stdout) > 2
 
 
 def test_an_unforeseen_fault_is_one_line_that_names_a_private_log(isolated_home: Path) -> None:

@@ -102,6 +102,9 @@ def test_export_and_import_without_keys(isolated_home: Path, tmp_path: Path) -> 
     assert hermes("profile", "import", str(tmp_path / "a.tar.gz"), "--name", "c").code == 0
     shown = hermes("profile", "show", "c", "--json").json
     assert (shown["description"], shown["keys"]) == ("good", [])
+    bare = hermes("profile", "export", "default", "-o", str(tmp_path / "d.tar.gz"))
+    assert (bare.code, (tmp_path / "d.tar.gz").exists()) == (2, False)
+    assert "no files of its own" in bare.err
 
 
 def test_f6_6_clone_takes_no_keys(isolated_home: Path) -> None:
@@ -186,3 +189,11 @@ def test_config_of_a_profile_goes_into_its_own_file(isolated_home: Path) -> None
 def test_a_password_in_an_address_is_not_printed() -> None:
     hermes("config", "set", "base_url", "http://user:very-secret-word@127.0.0.1:9/v1")
     assert "very-secret-word" not in hermes("config", "get").out + hermes("config", "get", "base_url").out
+    hermes("config", "set", "base_url", "http://user:short@127.0.0.1:9/v1")
+    hermes("config", "set", "provider.extra_body", "{api_key: sk-of-the-body}")
+    asked = (("config", "get"), ("profile", "show"), ("profile", "show", "--json"), ("doctor", "--probe"))
+    for args in asked:
+        told = hermes(*args).out
+        assert "http://…@127.0.0.1:9/v1" in told
+        assert "short" not in told
+        assert "sk-of-the-body" not in told

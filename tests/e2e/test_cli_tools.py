@@ -203,6 +203,8 @@ def test_doctor_tells_a_refused_key_and_a_dead_address(serve: Serve) -> None:
     done = hermes("doctor", "--probe", "--base-url", server.base_url, "-m", "m", "--api-key", "sk-wrong-123456")
     assert (done.code, done.err) == (1, "")
     assert "401: the key was refused" in done.out
+    hermes("doctor", "--probe", "--base-url", server.base_url.replace("//", "//me:word@"), "-m", "m")
+    assert server.others[-1].headers["authorization"] == "Basic bWU6d29yZA=="
     dead = hermes("doctor", "--probe", "--base-url", "http://127.0.0.1:9/v1", "-m", "m", "--json")
     assert dead.code == 1
     assert [item["state"] for item in dead.json if item["name"] == "reach"] == ["fault"]

@@ -104,6 +104,7 @@ def test_f8_11_a_failure_is_never_exit_0(
     assert says in done.err
     assert "Traceback" not in done.err
     assert done.err.splitlines()[-1].startswith("hermes: ")
+    assert len([line for line in done.err.splitlines() if not line.startswith("·")]) == 1, "told once"
     value = ask(server.base_url, "-q", "x", "--json", cwd=tmp_path)
     assert value.code == 1
     assert value.json["status"] == "error"
