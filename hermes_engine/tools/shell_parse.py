@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import re
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -75,20 +76,64 @@ class Script:
 def parse(text: str, *, home: Path, cwd: Path) -> Script:
     """Parses a command text; `home` and `cwd` stand in for `~`, `$HOME` and `$PWD`."""
     source = text.encode("utf-8", "replace")
-    tree = _parser().parse(source)
     reader = _Reader(source, {"HOME": str(home), "PWD": str(cwd)})
-    reader.script.broken = tree.root_node.has_error or b"\0" in source or _skips_text(tree.root_node, source)
+    root = _tree(source)
+    if root is None or b"\0" in source:
+        reader.script.broken = True
+        return reader.script
+    reader.script.broken = root.has_error or _skips_text(root, source)
     try:
-        reader.visit(tree.root_node)
+        reader.visit(root)
     except RecursionError:
         reader.script.broken = True
     return reader.script
 
 
+_LOCAL = threading.local()
+_LONG, _SECONDS, _MOST_NODES = 4096, 0.25, 50_000
+_AS_LETTERS = bytes(code if code in b"\t\n" or 0x20 <= code < 0x7F else ord("u") for code in range(256))
+
+
+def _tree(source: bytes) -> Node | None:
+    """The parse tree; None when it takes too long.
+
+    The parser's scanner crashes on characters beyond ASCII after `{`, and takes blanks that bash does not for
+    blanks: it is given letters for all of these. The places in the text stay the same.
+    """
+    shown = source.translate(_AS_LETTERS)
+    if not hasattr(_LOCAL, "parser"):
+        _LOCAL.parser = _new_parser()
+    parser: Parser = _LOCAL.parser
+    if len(shown) <= _LONG:
+        return parser.parse(shown).root_node
+    end = time.monotonic() + _SECONDS
+    try:
+        return parser.parse(
+            lambda offset, point: shown[offset : offset + 65536],
+            progress_callback=lambda offset, error: time.monotonic() > end,
+        ).root_node
+    except ValueError:
+        del _LOCAL.parser
+        return None
+
+
+def _new_parser() -> Parser:
+    import tree_sitter
+    import tree_sitter_bash
+
+    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
+
+
 def _skips_text(root: Node, source: bytes) -> bool:
-    """Whether the parser passed over anything but blanks: then the shell reads another command than it did."""
-    cursor, end = root.walk(), 0
+    """Whether the parser passed over anything but blanks: then the shell reads another command than it did.
+
+    Also true of a text with too many nodes to be looked at.
+    """
+    cursor, end, count = root.walk(), 0, 0
     while True:
+        count += 1
+        if count > _MOST_NODES:
+            return True
         if cursor.goto_first_child():
             continue
         node = cursor.node
@@ -102,24 +147,6 @@ def _skips_text(root: Node, source: bytes) -> bool:
         while not cursor.goto_next_sibling():
             if not cursor.goto_parent():
                 return bool(source[end:].replace(b"\\\n", b"").strip(b" \t\n"))
-
-
-_LOCAL = threading.local()
-
-
-def _parser() -> Parser:
-    """A parser for this thread."""
-    made: Parser | None = getattr(_LOCAL, "parser", None)
-    if made is None:
-        made = _LOCAL.parser = _new_parser()
-    return made
-
-
-def _new_parser() -> Parser:
-    import tree_sitter
-    import tree_sitter_bash
-
-    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
 
 
 class _Reader:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
 from hermes_engine.paths import Home
 from hermes_engine.tools.protected import Protected
+from hermes_engine.tools.shell_parse import parse
 from hermes_engine.tools.shell_rules import CommandVerdict, judge
+from hermes_engine.tools.shell_words import Word
 
 HOME = Path("/home/someone")
 PROJECT = HOME / "project"
@@ -120,7 +123,36 @@ def test_hosts_of_fetching_commands_are_told() -> None:
     assert verdict("ls").hosts == ()
 
 
-def test_very_long_and_very_deep_commands_are_judged_in_good_time() -> None:
-    assert kind("echo " + "x " * 50_000) == "risky"
-    assert kind("(" * 3000 + "ls" + ")" * 3000) in ("risky", "plain")
-    assert kind("echo " + "$(" * 2000 + "ls" + ")" * 2000) in ("risky", "plain")
+@pytest.mark.parametrize(
+    "command",
+    [
+        "echo " + "x " * 50_000,
+        "(" * 3000 + "ls" + ")" * 3000, "echo " + "$(" * 2000 + "ls" + ")" * 2000, "<" * 100_000,
+        "(;" * 100_000, "rm -rf / " + "(;" * 100_000, "a|" * 100_000 + "b", "`" * 100_000, "{ " * 50_000,
+        "cat " + "<<A " * 5000,
+    ],
+    ids=lambda command: command[:12],
+)  # fmt: skip
+def test_very_long_and_very_deep_commands_are_judged_in_good_time(command: str) -> None:
+    began = time.monotonic()
+    assert kind(command) != "read_only"
+    assert time.monotonic() - began < 5
+    assert kind("ls") == "read_only"
+
+
+def test_a_long_here_document_is_an_ordinary_command() -> None:
+    assert kind("cat > f <<'EOF'\n" + "some 'text' (here\n" * 20_000 + "EOF") == "plain"
+
+
+@pytest.mark.parametrize(
+    "text", ["{\U000f7d48", "{x{\U0001f600", "${\U00010000", "ls\u00a0-la", "ls\u2003-la", "ls\r-la"]
+)
+def test_characters_that_the_parser_cannot_take_do_no_harm(text: str) -> None:
+    assert kind(text) != "read_only"
+    assert kind(f"echo '{text}'") == "read_only"
+
+
+def test_text_in_other_scripts_is_text() -> None:
+    assert kind("echo 日本 😀 é") == "read_only"
+    assert parse("touch 'ä b' 日", home=HOME, cwd=PROJECT).commands[0].words[1:] == [Word("ä b"), Word("日")]
+    assert kind("cat <<'ÄÖ'\n$(rm x)\nÄÖ") == "read_only"
