@@ -51,27 +51,58 @@ class Phase:
     target: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Typed:
+    """Milliseconds of each letter, and the share of a core the app used meanwhile."""
+
+    echoes: list[float]
+    share: float
+
+
+_MACHINE = "a bare Textual app without work (what the machine adds)"
+
+
 def run(rounds: int) -> Iterator[Figure]:
-    """All phases; letters of all rounds are taken together."""
-    for phase in PHASES:
-        yield _figure(phase, max(2, rounds // 2))
-
-
-def _figure(phase: Phase, rounds: int) -> Figure:
-    echoes: list[float] = []
-    shares: list[float] = []
+    """All phases in turns; letters of all rounds are taken together."""
+    rounds = max(2, rounds // 2)
+    found: dict[str, list[_Typed]] = {}
     for number in range(rounds):
-        say(f"keys: {phase.what}, round {number + 1}")
-        found, share = _typed(phase)
-        echoes += found
-        shares.append(share)
-    middle, most, share = median(echoes), max(echoes), 100 * median(shares)
+        for phase in PHASES:
+            say(f"keys: {phase.what}, round {number + 1} of {rounds}")
+            found.setdefault(phase.what, []).append(_typed(phase))
+        say(f"keys: bare Textual app, round {number + 1} of {rounds}")
+        found.setdefault(_MACHINE, []).append(_typed_in_bare())
+    yield _figure(_MACHINE, found[_MACHINE], None)
+    for phase in PHASES:
+        yield _figure(phase.what, found[phase.what], phase.target)
+
+
+def _figure(what: str, typed: list[_Typed], target: float | None) -> Figure:
+    echoes = [echo for one in typed for echo in one.echoes]
+    middle, most, share = median(echoes), max(echoes), 100 * median(one.share for one in typed)
     note = f"p50 {middle:.0f} ms, largest {most:.0f} ms, {len(echoes)} keys; {share:.0f} % of a core"
-    return Figure("keys", f"p95, {phase.what}", percentile(echoes, 0.95), "ms", phase.target, note)
+    return Figure("keys", f"p95, {what}", percentile(echoes, 0.95), "ms", target, note)
 
 
-def _typed(phase: Phase) -> tuple[list[float], float]:
-    """One app, its load started, then a row of letters: each one's milliseconds, and the share of a core in use."""
+def _typed_in_bare() -> _Typed:
+    """What this machine, as busy as it is just now, adds to any app."""
+    with Place() as place, Terminal([sys.executable, "-m", "bench.bare_app"], env=place.env(), cwd=place.work) as bare:
+        bare.wait_for("bare-is-ready")
+        bare.settle()
+        return _letters(bare)
+
+
+def _letters(terminal: Terminal) -> _Typed:
+    cpu, began = terminal.cpu, time.monotonic()
+    echoes = []
+    for letter in random.sample(LETTERS, len(LETTERS)):
+        echoes.append(1000 * terminal.echo(letter))
+        terminal.watch(random.uniform(0.08, 0.25))
+    return _Typed(echoes, (terminal.cpu - cpu) / (time.monotonic() - began))
+
+
+def _typed(phase: Phase) -> _Typed:
+    """One app, its load started, then a row of letters."""
     kind, count = phase.load
     with Place() as place, Served(phase.script) as server:
         prompts = ours.dataset(place, 20_000)
@@ -80,14 +111,9 @@ def _typed(phase: Phase) -> tuple[list[float], float]:
             terminal.wait_for("❯")
             terminal.settle()
             phase.begin(terminal)
-            cpu, began = terminal.cpu, time.monotonic()
-            echoes = []
-            for letter in random.sample(LETTERS, len(LETTERS)):
-                echoes.append(1000 * terminal.echo(letter))
-                terminal.watch(random.uniform(0.08, 0.25))
-            share = (terminal.cpu - cpu) / (time.monotonic() - began)
+            typed = _letters(terminal)
             _still_at_work(phase, server)
-    return echoes, share
+    return typed
 
 
 def _still_at_work(phase: Phase, server: Served) -> None:
