@@ -25,6 +25,18 @@ def parse_dotenv(text: str) -> dict[str, str]:
     return values
 
 
+def odd_lines(text: str) -> list[int]:
+    """Numbers (from 1) of lines that are no `NAME=value`, no comment and not blank, or leave a quote open."""
+    odd = []
+    for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
+        match = _LINE.match(line.rstrip("\r"))
+        value = match["value"].strip() if match else ""
+        unclosed = value[:1] in ("'", '"') and _value(value) == value and value != "''"
+        if unclosed or (match is None and line.strip() and not line.lstrip().startswith("#")):
+            odd.append(number)
+    return odd
+
+
 def _value(text: str) -> str:
     if text[:1] == "'":
         end = text.find("'", 1)
@@ -37,12 +49,20 @@ def _value(text: str) -> str:
     return re.split(r"(?:^|\s)#", text, maxsplit=1)[0].rstrip()
 
 
-def read_dotenv(path: Path) -> dict[str, str]:
-    """The variables of a file; {} when there is none. Raises ConfigError when it cannot be read."""
+def read_dotenv(path: Path, warnings: list[str] | None = None) -> dict[str, str]:
+    """The variables of a file; {} when there is none. Raises ConfigError when it cannot be read.
+
+    Args:
+        path: the file.
+        warnings: gets a line for each odd one; never what stands in it.
+    """
     try:
         data = path.read_bytes()
     except FileNotFoundError:
         return {}
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from error
-    return parse_dotenv(data.decode("utf-8", errors="replace"))
+    text = data.decode("utf-8", errors="replace")
+    if warnings is not None:
+        warnings += [f"{path}:{number}: no NAME=value as a shell reads it" for number in odd_lines(text)]
+    return parse_dotenv(text)

@@ -111,8 +111,8 @@ def resolve(overrides: Overrides | None = None, env: Mapping[str, str] | None = 
     flag_file = YamlFile(Path("command line"), _flag_values(flags))
     check_settings(flag_file)
     values = overlaid(values, flag_file.values)
-    profile_env = read_dotenv(chain[0][0].dotenv) if chain and chain[0][0].dotenv else {}
-    home_env = read_dotenv(home.dotenv)
+    profile_env = read_dotenv(chain[0][0].dotenv, warnings) if chain and chain[0][0].dotenv else {}
+    home_env = read_dotenv(home.dotenv, warnings)
     sources = EndpointSources(
         environment=_place("the environment", variables, ""),
         profile=_place(f"profile {name}", profile_env, _first_url(files)),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes_engine.dotenv import parse_dotenv, read_dotenv
+from hermes_engine.dotenv import odd_lines, parse_dotenv, read_dotenv
 from hermes_engine.errors import ConfigError
 
 
@@ -39,6 +39,16 @@ def test_values_are_as_a_shell_would_write_them(line: str, value: str) -> None:
 
 def test_lines_of_another_form_are_passed_over() -> None:
     assert parse_dotenv("# KEY=1\nnot a line\n=x\n1A=2\n\nB=2\n") == {"B": "2"}
+
+
+def test_odd_lines_are_named_by_number_and_not_shown(tmp_path: Path) -> None:
+    good = '# KEY=1\n\n  \nexport A=\'x\'\nB="a\\"b"\r\nC=\'\'\nD=""\nE=\n'
+    assert odd_lines(f"\ufeff{good}") == []
+    assert odd_lines("sk-secret-alone\nA: sk-secret\nB='open\nC=\"open\nD=ok\n1A=2") == [1, 2, 3, 4, 6]
+    (tmp_path / ".env").write_text("A: sk-secret\nB=2\n")
+    told: list[str] = []
+    assert read_dotenv(tmp_path / ".env", told) == {"B": "2"}
+    assert told == [f"{tmp_path / '.env'}:1: no NAME=value as a shell reads it"]
 
 
 def test_a_missing_file_is_empty_and_a_folder_is_refused(tmp_path: Path) -> None:
