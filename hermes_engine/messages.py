@@ -36,7 +36,7 @@ class ToolCall:
         """The arguments as an object, or None when they are not a JSON object."""
         try:
             value = json.loads(self.arguments)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
         return value if isinstance(value, dict) else None
 

@@ -58,6 +58,7 @@ class ReplyAssembler:
         self._field = ""
         self._calls = CallParts()
         self._usage = UsageReader()
+        self._index: int | None = None
         self._finish = ""
         self._model = ""
         self._late: list[Piece] = []
@@ -79,6 +80,8 @@ class ReplyAssembler:
             self._aside(chunk)
             return []
         choice = choices[0]
+        if len(choices) > 1 or not isinstance(choice, dict) or choice.get("index", 0) != self._index:
+            choice = self._ours(choices)
         return self._choice(choice) if isinstance(choice, dict) else []
 
     def drain(self) -> list[Piece]:
@@ -135,7 +138,16 @@ class ReplyAssembler:
             return told
         return tagged if told in tagged else f"{told}\n{tagged}"
 
+    def _ours(self, choices: list[Any]) -> Any:
+        """The choice we follow where a server sends several: the lowest one of the first chunk that has any."""
+        found = [(_index(choice), choice) for choice in choices if isinstance(choice, dict)]
+        if self._index is None and found:
+            self._index = min(index for index, _ in found)
+        return next((choice for index, choice in found if index == self._index), None)
+
     def _choice(self, choice: Mapping[str, Any]) -> list[Piece]:
+        if error := choice.get("error"):
+            raise error_in_stream(error)
         delta = choice.get("delta")
         whole = False
         if not delta and not self.began:
@@ -221,6 +233,11 @@ def unique_ids(calls: Iterable[ToolCall], used: set[str]) -> tuple[ToolCall, ...
         used.add(key)
         out.append(call if key == call.id else replace(call, id=key))
     return tuple(out)
+
+
+def _index(choice: Mapping[str, Any]) -> int:
+    index = choice.get("index")
+    return index if isinstance(index, int) else 0
 
 
 def _doubled(tagged: str, told: str) -> bool:

@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from hermes_engine.clients.text_repair import whole_text
 
+MAX_DEPTH = 100
+"""Objects and lists within one another; deeper arguments are no call of a tool, and would end a recursion."""
+
 _SPACE = " \t\r\n"
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _decoder = json.JSONDecoder(strict=False, parse_constant=lambda name: None)
 
 
@@ -36,6 +41,8 @@ def json_values(text: str) -> list[Any] | None:
 def settled_arguments(parts: Sequence[str]) -> str:
     """JSON text of the arguments: as received where that can be read, "{}" for none, raw text for the rest."""
     text = whole_text("".join(parts))
+    if _deep(text):
+        return json.dumps({"_raw": text}, ensure_ascii=False)
     values = json_values(text)
     if values is None:
         snapshot = _last_snapshot(parts)
@@ -60,6 +67,17 @@ def _one(text: str, value: Any) -> str:
     except ValueError:
         return whole_text(json.dumps(value, ensure_ascii=False))
     return text
+
+
+def _deep(text: str) -> bool:
+    if text.count("[") + text.count("{") <= MAX_DEPTH:
+        return False
+    depth = 0
+    for letter in _STRING.sub("", text):
+        depth += (letter in "[{") - (letter in "]}")
+        if depth > MAX_DEPTH:
+            return True
+    return False
 
 
 def _refuse(name: str) -> Any:

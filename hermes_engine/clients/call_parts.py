@@ -107,9 +107,9 @@ class CallParts:
             cut_off: the model was stopped midway: calls without whole arguments are left out.
         """
         return tuple(
-            ToolCall(whole_text(slot.id), whole_text(slot.name), settled_arguments(slot.parts))
+            ToolCall(whole_text(slot.id), whole_text(slot.name).strip(), settled_arguments(slot.parts))
             for slot in self._slots
-            if slot.name and not (cut_off and not slot.whole)
+            if slot.name.strip() and not (cut_off and not slot.whole)
         )
 
     def _slot(self, piece: _Piece, touched: Iterable[_Slot]) -> _Slot:

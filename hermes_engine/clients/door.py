@@ -7,12 +7,12 @@ first request. Knows nothing of messages and replies: bytes go in, a raw respons
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import cast
 from urllib.parse import urlsplit
 
 import aiohttp
 import httpx2
 import openai
+from openai._models import FinalRequestOptions
 from openai.types import FileObject  # noqa: F401 - loads the types here and not at the first request
 
 from hermes_engine import __version__
@@ -60,6 +60,7 @@ class Door(openai.AsyncOpenAI):
         )
         authorized = any(name.lower() == "authorization" for name in headers)
         self._asked_with = {} if authorized else {"Authorization": openai.Omit()}
+        self._forms: dict[str, httpx2.Request] = {}
 
     @property
     def default_headers(self) -> dict[str, str | openai.Omit]:
@@ -71,18 +72,26 @@ class Door(openai.AsyncOpenAI):
 
         Raises:
             openai.APIStatusError: a status that is not 2xx; its body was read.
-            openai.APIConnectionError: no response.
+            httpx2.HTTPError: no response.
         """
-        response: object = await self.post(
-            path,
-            cast_to=httpx2.Response,
-            content=body,
-            options={"headers": self._asked_with},
-            stream=True,
-            stream_cls=openai.AsyncStream[object],
-        )
-        # With the class of a raw response the package hands that out, unread, whatever its annotation says.
-        return cast(httpx2.Response, response)
+        form = self._forms.get(path) or self._form(path)
+        request = httpx2.Request("POST", form.url, headers=form.headers, content=body, extensions=form.extensions)
+        response = await self._client.send(request, stream=True)
+        if not response.is_success:
+            await response.aread()
+            raise self._make_status_error_from_response(response)
+        return response
+
+    def _form(self, path: str) -> httpx2.Request:
+        """What all requests to a path have in common, as the package builds it. It builds once: for each request
+        that costs as much as everything else on the way out together.
+        """
+        options = FinalRequestOptions(method="post", url=path, headers=self._asked_with, content=b"")
+        form = self._build_request(options)
+        for name in ("content-length", "transfer-encoding"):
+            form.headers.pop(name, None)
+        self._forms[path] = form
+        return form
 
     async def fetch(self, path: str) -> httpx2.Response:
         """GETs a small document, read whole."""

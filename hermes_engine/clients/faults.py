@@ -134,6 +134,7 @@ def from_exception(
     """
     names = {name for cause in _causes(error) for name in (kind.__name__ for kind in type(cause).__mro__)}
     detail = readable(next((str(cause) for cause in reversed([*_causes(error)]) if str(cause)), ""), secrets)
+    detail = re.sub(r"^400, message: ?", "", detail)  # so aiohttp names what it cannot read; no server said 400
     if began:
         return StreamBroken(f"the connection to {host} broke within the reply", partial=partial, hint=detail)
     for known, make in _EXCEPTIONS:

@@ -59,7 +59,7 @@ class ModelListing:
         data = await self._fetch(path, body)
         try:
             return None if data is None else json.loads(data)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
 
     def _like_ollama(self, entry: Mapping[str, Any]) -> bool:

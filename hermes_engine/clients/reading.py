@@ -106,7 +106,7 @@ class ReplyReader:
         text = body.decode("utf-8", "replace")
         try:
             value = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise StreamBroken(f"the answer of {self._host} is no whole JSON", hint=readable(text)) from None
         if not isinstance(value, dict) or not (value.get("choices") or value.get("error")):
             raise ServerFault(f"the answer of {self._host} holds no reply: {readable(text)}")

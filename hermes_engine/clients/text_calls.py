@@ -126,7 +126,7 @@ def _call(inner: str, schemas: Mapping[str, ToolSchema]) -> ToolCall | None:
         return ToolCall("", name, json.dumps(given, ensure_ascii=False))
     try:
         value = json.loads(inner, strict=False)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(value, dict) or value.get("name") not in schemas:
         return None
@@ -143,7 +143,7 @@ def _value(text: str, name: str, schema: ToolSchema) -> Any:
         return text
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

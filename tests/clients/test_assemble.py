@@ -184,6 +184,31 @@ def test_an_error_object_within_a_stream_ends_it(error: Any, kind: type[Provider
         told({"content": "x"}, finish="error")
 
 
+def test_an_error_within_a_choice_is_told_in_its_own_words() -> None:
+    last = chunk({"content": "half"}, finish="error")
+    last["choices"][0]["error"] = {"code": 502, "message": "upstream died"}
+    with pytest.raises(EndpointDown, match="upstream died"):
+        reply([chunk({"content": "x"}), last])
+
+
+def _choices(*said: tuple[int | None, str]) -> dict[str, Any]:
+    return {"choices": [{"index": index, "delta": {"content": text}} for index, text in said]}
+
+
+def test_of_several_choices_one_is_followed() -> None:
+    together = [_choices((1, "no"), (0, "a")), _choices((1, "no")), _choices((0, "b"), (1, "no"))]
+    assert reply(together).text == "ab"
+    in_turn = [_choices((0, "a")), _choices((1, "no")), _choices((0, "b")), _choices((1, "no"))]
+    assert reply(in_turn).text == "ab"
+    assert reply([_choices((None, "a")), _choices((None, "b"))]).text == "ab"
+    alone = [
+        _choices((1, "a")),
+        _choices((1, "b")),
+        {"choices": [{"index": 1, "delta": {}, "finish_reason": "length"}]},
+    ]
+    assert reply(alone, finish=None).finish_reason == "length"
+
+
 def test_a_whole_message_after_its_pieces_is_not_added() -> None:
     last = chunk({}, finish="stop")
     last["choices"][0]["message"] = {"role": "assistant", "content": "hi"}

@@ -129,6 +129,20 @@ def test_f7_5_what_is_no_object_stays_and_is_no_arguments(arguments: Any) -> Non
     assert call.recorded() == {"_raw": arguments if isinstance(arguments, str) else json.dumps(arguments)}
 
 
+@pytest.mark.parametrize("depth", [99, 100, 5000, 200_000])
+def test_f7_5_arguments_of_any_depth_break_nothing(depth: int) -> None:
+    text = '{"a":' + "[" * (depth - 1) + "]" * (depth - 1) + "}"
+    (call,) = told(piece(index=0, id="c", name="f", arguments=text)).tool_calls
+    recorded = call.recorded()
+    assert recorded == ({"_raw": text} if depth > 100 else json.loads(text))
+    code = json.dumps({"content": "[{" * 300})
+    assert named(told(piece(index=0, name="f", arguments=code))) == [("f", code)]
+
+
+def test_blanks_around_a_name_are_none_of_it() -> None:
+    assert named(told(piece(index=0, name=" f\n", arguments="{}"), piece(index=1, name=" "))) == [("f", "{}")]
+
+
 @pytest.mark.parametrize("finish", ["stop", None, "", "tool_calls", "function_call"])
 def test_f7_11_calls_count_whatever_the_finish_reason(finish: str | None) -> None:
     answer = told(piece(index=0, id="c", name="t", arguments="{}"), finish=finish)

@@ -137,3 +137,8 @@ def test_the_words_of_a_body_are_found(body: str, said: str) -> None:
 def test_keys_of_others_are_not_shown_either() -> None:
     line = readable("Incorrect key sk-abcdefghijklmnop1234 sent as Bearer abcdefgh12345678")
     assert line == "Incorrect key [key] sent as [key]"
+
+
+def test_a_status_that_no_server_gave_is_not_told() -> None:
+    kind = type("ClientPayloadError", (Exception,), {})
+    assert from_exception(kind("400, message:\n  Not enough data"), host="h").hint == "Not enough data"
