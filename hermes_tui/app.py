@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 FRAME_SECONDS = 0.25
 MIN_PAUSE = 1 / 30
 """Between two drains of the bridge; longer when drawing takes long."""
-
 GRACE_SECONDS = 1.2
 
 
@@ -65,14 +64,21 @@ class HermesApp(App[int]):
         super().__init__(driver_class=driver)
         for item in self._themes.values():
             self.register_theme(item)
-        self.theme = name
+        self._begin_in(name)
         self.animation_level = "none"
         self.failure: HermesError | None = None
-        self.host = Host(self, desk, self.log_fault)
+        self.host = Host(self, desk)
         self.chat = self.host.chat = ChatScreen(desk, self.host)
         self.leaving = Leaving(self, desk, self.chat)
-        self._frame = 0
-        self._not_before = 0.0
+        self._frame, self._not_before = 0, 0.0
+
+    def _begin_in(self, theme: str) -> None:
+        """Sets the theme before there is anything to draw; setting it the public way would read all CSS twice."""
+        self.set_reactive(App.theme, theme)
+        dark = self._themes[theme].dark
+        self.update_classes({"-dark-mode": dark, "-light-mode": not dark, f"-theme-{theme}": True}, update=False)
+        self._refresh_truecolor_filter(self.ansi_theme)
+        self.stylesheet.set_variables(self.get_css_variables())
 
     def get_default_screen(self) -> ChatScreen:
         """The chat."""
@@ -91,14 +97,14 @@ class HermesApp(App[int]):
 
     def on_ready(self) -> None:
         """The first picture is out: now everything else."""
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(20_000, 20, 50)
         for number in (signal.SIGTERM, signal.SIGHUP):
             with suppress(NotImplementedError, RuntimeError, ValueError):
                 asyncio.get_running_loop().add_signal_handler(number, self.leaving.leave, 128 + number)
         self._pulse = self.set_interval(FRAME_SECONDS, self._beat, pause=True)
-        self.run_worker(self._boot(), exit_on_error=True)
+        self.set_timer(MIN_PAUSE, lambda: self.run_worker(self._boot(), exit_on_error=True))
+
+    def on_unmount(self) -> None:
+        CODE.stop()
 
     async def _boot(self) -> None:
         desk = self.desk
@@ -115,20 +121,15 @@ class HermesApp(App[int]):
 
     async def set_up(self) -> None:
         """The first-run card; a chat opens when it ends well."""
-        from hermes_tui.screens.overlays.first_run import FirstRun
+        from hermes_tui.screens.overlays.first_run import choose_model
 
-        resolved = self.desk.resolved
-        if resolved is None:
-            return
-        if await self.push_screen_wait(FirstRun(self.desk, resolved, resolved.env)) != "ready":
-            if self.chat.sending.set_up is None:
-                self.chat.say(NoticeBlock(_("No model is set up. Send something to choose one, or leave with Ctrl+D.")))
-            self.chat.sending.set_up = self._set_up_again
-            return
-        await self._open(await self.desk.off_loop(self.desk.load))
+        def again() -> None:
+            self.run_worker(self.set_up(), group="set up", exclusive=True, exit_on_error=False)
 
-    def _set_up_again(self) -> None:
-        self.run_worker(self.set_up(), group="set up", exclusive=True, exit_on_error=False)
+        if await choose_model(self, self.desk):
+            await self._open(await self.desk.off_loop(self.desk.load))
+        else:
+            self.chat.sending.without_model(again)
 
     def _apply(self, resolved: Resolved) -> None:
         """Takes over what the settings say of the interface."""
@@ -154,6 +155,9 @@ class HermesApp(App[int]):
         desk.branch = await desk.off_loop(lambda: git_branch(desk.cwd))
         await self.chat.sending.load_history()
         self.chat.refresh_facts()
+        # what stands now stays: a collector that walks it again and again would be felt as stumbling keys
+        gc.freeze()
+        gc.set_threshold(20_000, 20, 50)
 
     # Events
 
@@ -205,16 +209,12 @@ class HermesApp(App[int]):
         """Leaves, after a question while something runs."""
         self.leaving.leave_or_ask()
 
-    def log_fault(self, error: BaseException) -> Path | str:
-        """Writes a traceback into the home's logs; returns where."""
-        from hermes_tui.screens.faults import write_fault
-
-        return write_fault(self.desk.resolved, error)
-
     def _fatal_error(self) -> None:
         """An error nobody expected ends the app: the terminal is given back, the traceback goes to a file."""
+        from hermes_tui.screens.faults import write_fault
+
         error = sys.exc_info()[1] or self._exception
-        where = self.log_fault(error) if error is not None else ""
+        where = write_fault(self.desk.resolved, error) if error is not None else ""
         self.failure = HermesError(_("an unexpected error ended the app: {error}").format(error=error), hint=str(where))
         self._close_messages_no_wait()
 

@@ -7,20 +7,22 @@ the loop's default pool, which would keep the app from leaving.
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from hermes_tui.bridge import Bridge
-from hermes_tui.presenter.work import Work
 from hermes_tui.widgets.facts import AskFact, ContextFact, PlaceFacts, WorkFacts
 
 if TYPE_CHECKING:
     from hermes_engine.profiles import Resolved
     from hermes_engine.session import Engine, SessionView
+    from hermes_tui.bridge import Bridge
+    from hermes_tui.presenter.work import Work
 
 T = TypeVar("T")
 
@@ -51,8 +53,6 @@ class Desk:
 
     def __init__(self, start: Start) -> None:
         self.start = start
-        self.bridge = Bridge()
-        self.work = Work()
         self.pool = ThreadPoolExecutor(2, thread_name_prefix="hermes-app")
         self.commands = ThreadPoolExecutor(1, thread_name_prefix="hermes-commands")
         self.resolved: Resolved | None = None
@@ -63,6 +63,20 @@ class Desk:
         self.mode = start.mode or "ask"
         self.cwd = start.cwd
         self.began = 0.0
+
+    @cached_property
+    def bridge(self) -> Bridge:
+        """Where the engine's events come in; events cost 25 ms to load, so it is made after the first paint."""
+        from hermes_tui.bridge import Bridge
+
+        return Bridge()
+
+    @cached_property
+    def work(self) -> Work:
+        """What goes on, kept from events."""
+        from hermes_tui.presenter.work import Work
+
+        return Work()
 
     async def off_loop(self, work: Callable[[], T]) -> T:
         """Runs blocking work in the desk's pool."""
@@ -88,7 +102,8 @@ class Desk:
 
     def close(self, grace: float = 1.5) -> None:
         """Ends everything. Blocks up to about `grace` seconds."""
-        self.bridge.disconnect()
+        if "bridge" in self.__dict__:
+            self.bridge.disconnect()
         if self.engine is not None:
             self.engine.close(grace)
 
@@ -133,6 +148,8 @@ class Desk:
 
     def work_facts(self, ask: AskFact | None) -> WorkFacts:
         """What goes on, for the bars and the sidebar."""
+        if "work" not in self.__dict__:
+            return WorkFacts(ask=ask)
         rows = self.engine.agents() if self.engine is not None else ()
         cap = self.resolved.settings.limits.max_cost_usd if self.resolved is not None else None
         needs = len(self.engine.broker.pending()) if self.engine is not None else 0
@@ -166,11 +183,10 @@ class Desk:
 
 def short_folder(path: Path) -> str:
     """The folder with `~` for the person's home."""
-    try:
-        inside = path.relative_to(Path.home())
-    except (ValueError, RuntimeError):
-        return str(path)
-    return "~" if str(inside) == "." else f"~/{inside}"
+    folder, home = str(path), os.environ.get("HOME", "").rstrip("/")
+    if home and (folder == home or folder.startswith(home + "/")):
+        return "~" + folder[len(home) :]
+    return folder
 
 
 def git_branch(folder: Path) -> str:

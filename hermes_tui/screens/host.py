@@ -36,8 +36,8 @@ class Host:
     chat: ChatScreen
     """The chat on the screen; set once by the app."""
 
-    def __init__(self, app: App[Any], desk: Desk, log_fault: Callable[[BaseException], object]) -> None:
-        self._app, self.desk, self._log_fault = app, desk, log_fault
+    def __init__(self, app: App[Any], desk: Desk) -> None:
+        self._app, self.desk = app, desk
         self._thread = threading.get_ident()
 
     @property
@@ -129,7 +129,9 @@ class Host:
 
     def report(self, error: BaseException) -> None:
         """Shows a fault of work in the background; its traceback is in the log."""
-        words = _("{error} — see {path}").format(error=error, path=self._log_fault(error))
+        from hermes_tui.screens.faults import write_fault
+
+        words = _("{error} — see {path}").format(error=error, path=write_fault(self.desk.resolved, error))
         self.chat.say(NoticeBlock(words, "error"))
 
     def _open_overlay(self, name: str, options: dict[str, str]) -> None:

@@ -23,7 +23,32 @@ VERY_WIDE = 160
 PEEK = 200
 """From here on there is room for the details of the newest step beside the chat."""
 
+SHORT, TINY = 18, 9
+"""Rows below which lines round the prompt go, and below which all but transcript, prompt and status go."""
+
 Sides = tuple[list[Part], list[Part]]
+
+
+def layout(width: int, height: int, sidebar: str, *, drawer: bool) -> dict[str, bool]:
+    """Classes of the screen by its size; `sidebar` ∈ auto | on | off, `drawer` is whether it was asked for."""
+    side = width >= WIDE if sidebar == "auto" else sidebar == "on" and width >= NARROW
+    return {
+        "-side": side,
+        "-drawer": drawer and not side,
+        "-very-wide": width >= VERY_WIDE,
+        "-narrow": width < NARROW,
+        "-short": height < SHORT,
+        "-tiny": height < TINY,
+    }
+
+
+def suggestions() -> list[tuple[str, str]]:
+    """What an empty chat proposes, one a capability."""
+    return [
+        (_("what is in this folder?"), _("it reads and runs what it needs")),
+        ("/batch examples/prompts.jsonl", _("every prompt of a file, in the background")),
+        ("/help", _("everything else")),
+    ]
 
 
 def header(place: PlaceFacts, work: WorkFacts, width: int, glyphs: Glyphs) -> Sides:

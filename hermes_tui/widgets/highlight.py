@@ -36,6 +36,11 @@ class Highlighter:
         """From now on code is coloured in `executor`; `ready` is called on the loop when spans arrived."""
         self._executor, self._ready = executor, ready
 
+    def stop(self) -> None:
+        """The app ends: nothing is looked up any more."""
+        self._executor, self._ready = None, lambda: None
+        self._asked.clear()
+
     def spans(self, code: str, language: str) -> tuple[Span, ...]:
         """What is known now; () when nothing is, and then it is looked up."""
         key = (language, code)
@@ -57,7 +62,11 @@ class Highlighter:
 
     async def _find(self, executor: Executor, key: tuple[str, str]) -> None:
         language, code = key
-        found = await asyncio.get_running_loop().run_in_executor(executor, find_spans, code, language)
+        try:
+            found = await asyncio.get_running_loop().run_in_executor(executor, find_spans, code, language)
+        except RuntimeError:
+            # the pool was shut while this waited for its turn
+            return
         self._asked.discard(key)
         self._known[key] = found
         while len(self._known) > _KEEP:

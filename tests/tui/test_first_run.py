@@ -144,7 +144,9 @@ def test_keys_in_the_environment_are_found() -> None:
 
 
 async def test_servers_that_are_none_are_told_apart(serve: Serve) -> None:
-    server = serve([say("x")], others={"/v1/models": status(500, {"error": "x"}), "/plain/models": plain_json({"data": "no"})})
+    server = serve(
+        [say("x")], others={"/v1/models": status(500, {"error": "x"}), "/plain/models": plain_json({"data": "no"})}
+    )
     root = server.base_url.removesuffix("/v1")
     for address, words in (
         (f"{root}/v1", "answers 500"),

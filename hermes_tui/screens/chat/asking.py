@@ -5,6 +5,7 @@ prompt of one chat.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from hermes_tui.texts import _
@@ -13,7 +14,6 @@ from hermes_tui.widgets.facts import AskFact
 
 if TYPE_CHECKING:
     from hermes_tui.desk import Desk
-    from hermes_tui.presenter import ChatPresenter
     from hermes_tui.widgets.prompt import Prompt
     from hermes_tui.widgets.transcript import Transcript
 
@@ -21,15 +21,17 @@ if TYPE_CHECKING:
 class Asking:
     """The requests of one chat."""
 
-    def __init__(self, desk: Desk, presenter: ChatPresenter, transcript: Transcript, prompt: Prompt) -> None:
-        self._desk, self._presenter, self._transcript, self._prompt = desk, presenter, transcript, prompt
+    def __init__(
+        self, desk: Desk, waiting: Callable[[], list[RequestBlock]], transcript: Transcript, prompt: Prompt
+    ) -> None:
+        self._desk, self._waiting, self._transcript, self._prompt = desk, waiting, transcript, prompt
         self._replying: tuple[RequestBlock, Option | None] | None = None
         self.hint = ""
 
     @property
     def current(self) -> RequestBlock | None:
         """The request that is next, the oldest one."""
-        waiting = self._presenter.waiting()
+        waiting = self._waiting()
         return waiting[0] if waiting else None
 
     @property
@@ -40,7 +42,7 @@ class Asking:
 
     def fact(self) -> AskFact | None:
         """The request for the line above the prompt."""
-        waiting = self._presenter.waiting()
+        waiting = self._waiting()
         if not waiting:
             return None
         block = waiting[0]
@@ -95,7 +97,7 @@ class Asking:
 
     def look(self) -> bool:
         """Goes to the next request; whether there is one."""
-        waiting = self._presenter.waiting()
+        waiting = self._waiting()
         if not waiting:
             return False
         current = self.focused

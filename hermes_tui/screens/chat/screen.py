@@ -11,9 +11,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 
-from hermes_engine.events import TurnFinished, TurnStarted
-from hermes_tui.presenter.chat import ChatPresenter
-from hermes_tui.presenter.history import blocks_of
 from hermes_tui.screens.chat.asking import Asking
 from hermes_tui.screens.chat.completing import Completing
 from hermes_tui.screens.chat.sending import Sending
@@ -35,18 +32,7 @@ if TYPE_CHECKING:
     from hermes_engine.session import SessionView
     from hermes_tui.commands import CommandHost
     from hermes_tui.desk import Desk
-
-SHORT, TINY = 18, 9
-"""Rows below which lines round the prompt go, and below which all but transcript, prompt and status go."""
-
-
-def suggestions() -> list[tuple[str, str]]:
-    """What an empty chat proposes, one a capability."""
-    return [
-        (_("what is in this folder?"), _("it reads and runs what it needs")),
-        ("/batch examples/prompts.jsonl", _("every prompt of a file, in the background")),
-        ("/help", _("everything else")),
-    ]
+    from hermes_tui.presenter.chat import ChatPresenter
 
 
 STYLES = Path(__file__).with_name("chat.tcss")
@@ -83,8 +69,8 @@ class ChatScreen(SteadyScreen[None]):
         self.sidebar = Sidebar(id="side")
         self.bars = {name: Bar(id=name) for name in ("header", "working", "ask", "status")}
         self.queue = QueueList(id="queue")
-        self.presenter = ChatPresenter(self.transcript, desk.work.name_of)
-        self.asking = Asking(desk, self.presenter, self.transcript, self.prompt)
+        self._presenter: ChatPresenter | None = None
+        self.asking = Asking(desk, self._waiting, self.transcript, self.prompt)
         self.completing = Completing(self.prompt, desk, host)
         self.sending = Sending(self)
         self.side_mode = "auto"
@@ -113,10 +99,24 @@ class ChatScreen(SteadyScreen[None]):
         self.prompt.hint(_("Ask something, or / for commands"))
         self.refresh_facts()
 
+    @property
+    def presenter(self) -> ChatPresenter:
+        """What turns events into blocks; made when first needed, since the events cost 25 ms to load."""
+        if self._presenter is None:
+            from hermes_tui.presenter.chat import ChatPresenter
+
+            self._presenter = ChatPresenter(self.transcript, self.desk.work.name_of)
+        return self._presenter
+
+    def _waiting(self) -> list[RequestBlock]:
+        return self._presenter.waiting() if self._presenter is not None else []
+
     # From the app
 
     async def opened(self, view: SessionView) -> None:
         """A chat is open now: its blocks, and what waits for an answer."""
+        from hermes_tui.presenter.history import blocks_of
+
         self.transcript.empty()
         self.peek.forget()
         self.presenter.show(view.id, view.agent)
@@ -125,13 +125,15 @@ class ChatScreen(SteadyScreen[None]):
         for request in engine.broker.pending() if engine is not None else ():
             self.presenter.ask(request)
         if not view.messages:
-            self.welcome = WelcomeBlock(suggestions())
+            self.welcome = WelcomeBlock(chrome.suggestions())
             self.transcript.add(self.welcome)
         await self.sending.opened()
         self.refresh_facts()
 
     def take(self, events: Sequence[Event]) -> None:
         """Shows events."""
+        from hermes_engine.events import TurnFinished, TurnStarted
+
         known = set(self.presenter.requests)
         if any(isinstance(event, (TurnStarted, TurnFinished)) for event in events):
             self.desk.refresh()
@@ -161,7 +163,7 @@ class ChatScreen(SteadyScreen[None]):
         look, width, desk = look_of(self), self.app.size.width, self.desk
         work = desk.work_facts(self.asking.fact())
         place = desk.place_facts(
-            doing=_("waiting for you") if work.ask is not None else self.presenter.doing or _("working"),
+            doing=self._doing(work.ask is not None),
             escape=self._escape_words(),
             hint=self.asking.hint or self.sending.hint,
             unseen=self.transcript.unseen,
@@ -180,6 +182,11 @@ class ChatScreen(SteadyScreen[None]):
             self.sidebar.show(work)
         if width >= chrome.PEEK:
             self.peek.display = self.peek.show(self.transcript.detailed())
+
+    def _doing(self, asked: bool) -> str:
+        if asked:
+            return _("waiting for you")
+        return (self._presenter.doing if self._presenter is not None else "") or _("working")
 
     def relook(self) -> None:
         """Another theme: everything that keeps styles is drawn again."""
@@ -206,15 +213,9 @@ class ChatScreen(SteadyScreen[None]):
     def fit(self) -> None:
         """Puts the parts where the size and the settings want them."""
         width, height = self.app.size
-        wide = width >= chrome.WIDE
-        side = wide if self.side_mode == "auto" else self.side_mode == "on" and width >= chrome.NARROW
-        self.set_class(side, "-side")
-        self.set_class(width >= chrome.VERY_WIDE, "-very-wide")
+        for name, on in chrome.layout(width, height, self.side_mode, drawer=self._drawer).items():
+            self.set_class(on, name)
         self.peek.display = self.peek.display and width >= chrome.PEEK
-        self.set_class(width < chrome.NARROW, "-narrow")
-        self.set_class(height < SHORT, "-short")
-        self.set_class(height < TINY, "-tiny")
-        self.set_class(self._drawer and not side, "-drawer")
         self.call_after_refresh(self.refresh_facts)
 
     def action_work(self) -> None:

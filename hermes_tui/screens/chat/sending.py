@@ -31,6 +31,12 @@ class Sending:
         """Opens the first-run card; set while no model is set up."""
         self.hint = ""
 
+    def without_model(self, set_up: Callable[[], None]) -> None:
+        """No model is set up: what is sent from now on opens the card again and stays in the prompt."""
+        if self.set_up is None:
+            self._screen.say(NoticeBlock(_("No model is set up. Send something to choose one; Ctrl+D leaves.")))
+        self.set_up = set_up
+
     # Enter
 
     async def enter(self, text: str) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -20,6 +20,8 @@ from hermes_tui.screens.overlays.setup import Place
 from hermes_tui.texts import _
 
 if TYPE_CHECKING:
+    from textual.app import App
+
     from hermes_engine.profiles import Resolved
     from hermes_tui.desk import Desk
 
@@ -141,3 +143,11 @@ class FirstRun(Card):
 
     def _tell(self, words: str) -> None:
         self.query_one(".note", Static).update(Text(words))
+
+
+async def choose_model(app: App[Any], desk: Desk) -> bool:
+    """Shows the card; whether a model answered and was kept."""
+    resolved = desk.resolved
+    if resolved is None:
+        return False
+    return await app.push_screen_wait(FirstRun(desk, resolved, resolved.env)) == "ready"

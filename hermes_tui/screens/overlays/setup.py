@@ -96,9 +96,9 @@ async def list_models(base_url: str, key: str, *, seconds: float = ASK_SECONDS) 
     if status != 200:
         return [], _("{address} answers {status}").format(address=base_url, status=status)
     try:
-        listed = json.loads(body).get("data", [])
-        return [str(item["id"]) for item in listed if isinstance(item, dict) and item.get("id")], ""
-    except (ValueError, AttributeError, TypeError):
+        listed = json.loads(body)["data"]
+        return [str(item["id"]) for item in listed], ""
+    except (ValueError, LookupError, TypeError):
         return [], _("{address} is no OpenAI-style server").format(address=base_url)
 
 
