@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,18 +17,24 @@ from hermes_engine.agent.context import Context
 from hermes_engine.agent.loop import Agent
 from hermes_engine.agent.prompt import system_prompt
 from hermes_engine.clients import make_client
-from hermes_engine.messages import Message
+from hermes_engine.errors import EndpointDown, ProviderError, StreamBroken
+from hermes_engine.messages import Message, user
 from hermes_engine.profiles import Resolved
-from hermes_engine.protocols import AgentSpec, Client, Job, Journal, Limits
+from hermes_engine.protocols import AgentSpec, Client, Job, Journal, Limits, ModelRequest
 from hermes_engine.redaction import Redactor
 from hermes_engine.requests import Broker
+from hermes_engine.sandbox.environment import command_env
 from hermes_engine.sandbox.local import LocalSandbox
 from hermes_engine.settings import Endpoint
 from hermes_engine.tools.context import ToolLimits
 from hermes_engine.tools.permissions import Gate
+from hermes_engine.tools.protected import Protected
 from hermes_engine.tools.toolbox import build_toolbox
 from hermes_engine.tools.workspace import Workspace
 from hermes_engine.toolsets import expand, tools_of
+
+PROBE_SECONDS = 60.0
+"""How long the answer to a probe may take."""
 
 
 class Clients:
@@ -85,6 +92,8 @@ class Assembly:
         self.clients = clients or Clients(resolved)
         self.redactor = Redactor(resolved.secrets)
         self._on_always = on_always
+        self._command_env = command_env(os.environ, pass_env=resolved.settings.terminal.pass_env)
+        self._protected = Protected(resolved.home, Path(os.environ.get("HOME") or Path.home()))
         provider = resolved.settings.provider
         self.rules = RetryRules(
             tries=provider.max_retries + 1,
@@ -126,12 +135,14 @@ class Assembly:
             on_job_end: hears of each background command's end.
         """
         settings, home = self.resolved.settings, self.resolved.home
-        workspace = Workspace(spec.cwd, home, outputs=home.outputs, env=spec.env)
+        user_home = spec.env.get("HOME")
+        protected = self._protected.within(Path(user_home)) if user_home else self._protected
+        workspace = Workspace(spec.cwd, home, outputs=home.outputs, env=spec.env, protected=protected)
         sandbox = LocalSandbox(
             agent=agent,
             outputs=home.outputs,
             redactor=self.redactor,
-            pass_env=settings.terminal.pass_env,
+            env=self._command_env,
             on_job_end=on_job_end,
         )
         if above is not None:
@@ -234,6 +245,22 @@ class RowAgents:
     def instructions(self, spec: AgentSpec) -> str:
         """The system message that rows of this spec get, "" for none."""
         return self._assembly.instructions(spec)
+
+    async def probe(self, spec: AgentSpec) -> EndpointDown | None:
+        """Asks the model for one token; the error when nobody answers. Any other refusal is an answer."""
+        endpoint = self._assembly.resolved.endpoint_for(spec.model or None)
+        sampling = {**spec.sampling, "max_tokens": 1}
+        request = ModelRequest(endpoint.model, [user("Hello")], sampling=sampling, extra_body=spec.extra_body)
+        try:
+            async with asyncio.timeout(PROBE_SECONDS):
+                await self.clients.of(endpoint).complete(request)
+        except EndpointDown as error:
+            return error
+        except (TimeoutError, StreamBroken) as error:
+            return EndpointDown(f"the server does not answer ({error or 'too slow'})")
+        except ProviderError:
+            return None
+        return None
 
     async def close(self) -> None:
         """Closes the client."""

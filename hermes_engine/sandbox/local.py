@@ -39,6 +39,7 @@ class LocalSandbox:
         redactor: keeps secrets out of the files written there.
         pass_env: variables handed on although their names look like secrets.
         environ: environment to start from; this program's own by default.
+        env: what commands see of it, where somebody has worked that out already.
         on_job_end: hears of each background command's end, once.
         shell: path of the shell.
     """
@@ -51,13 +52,14 @@ class LocalSandbox:
         redactor: Redactor | None = None,
         pass_env: Iterable[str] = (),
         environ: Mapping[str, str] | None = None,
+        env: Mapping[str, str] | None = None,
         on_job_end: Callable[[Job], None] | None = None,
         shell: str | None = None,
     ) -> None:
         self._agent = re.sub(r"[^A-Za-z0-9_.-]", "_", agent) or "agent"
         self._outputs, self._redactor = outputs, redactor
         source = os.environ if environ is None else environ
-        self._env = command_env(source, pass_env=pass_env)
+        self._env = command_env(source, pass_env=pass_env) if env is None else env
         self._around = source.get(MARK, "")
         self.on_job_end = on_job_end
         self._shell = shell or find_shell()

@@ -5,6 +5,7 @@ Paths come here resolved (no link, no `..`). Knows nothing of agents or modes: i
 
 from __future__ import annotations
 
+import copy
 import os
 import re
 import stat
@@ -63,6 +64,12 @@ class Protected:
         self.home = Path(os.path.realpath(home.root))
         self._state = Path(os.path.realpath(home.state_db.parent))
         self.user_homes = tuple(dict.fromkeys(Path(os.path.realpath(folder)) for folder in user_homes))
+
+    def within(self, user_home: Path) -> Protected:
+        """The same for an agent whose commands have another home folder; looks no other link up again."""
+        other = copy.copy(self)
+        other.user_homes = tuple(dict.fromkeys((Path(os.path.realpath(user_home)), *self.user_homes)))
+        return other
 
     def against_reading(self, path: Path) -> str | None:
         """Why this file is never read, or None."""

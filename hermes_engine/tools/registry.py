@@ -29,6 +29,7 @@ ToolFunctionT = typing.TypeVar("ToolFunctionT", bound=ToolFunction)
 
 _FAMILIES = ("terminal", "reading", "editing", "search", "web", "todo", "clarify")
 _TABLE: dict[str, Tool] = {}
+_LOADED: list[bool] = []
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,8 @@ def tool(
 
 def registered() -> Mapping[str, Tool]:
     """Every tool of this package by name. Imports the families, each of which registers itself."""
-    for family in _FAMILIES:
-        importlib.import_module(f"hermes_engine.tools.{family}")
+    if not _LOADED:
+        for family in _FAMILIES:
+            importlib.import_module(f"hermes_engine.tools.{family}")
+        _LOADED.append(True)
     return _TABLE
