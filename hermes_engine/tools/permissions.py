@@ -34,8 +34,11 @@ Need = Literal["nothing", "edit", "change", "risk", "never"]
 
 _OWN_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 _NAMED_HOST = re.compile(
-    r"\b(?:https?://)?((?:[a-z0-9-]+\.)+[a-z]{2,}|\d{1,3}(?:\.\d{1,3}){3}|localhost)\b", re.IGNORECASE
+    r"https?://(?:[^\s/@]*@)?([^\s/:?#)>\]\"']+)|\b((?:[a-z0-9-]+\.)+(?:com|org|net|edu|gov|info|io|dev|app|ai|eu|uk|de|fr|es|it"
+    r"|nl|ch|at|br|jp|cn|local|lan|internal|test|example|invalid))\b",
+    re.IGNORECASE,
 )
+"""A host after a scheme, or a bare one with an ending that is no file's: `main.py` and `README.md` name no host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,7 @@ class Trust:
 
     def person_said(self, text: str) -> None:
         """A person wrote this: the hosts in it are named."""
-        self.hosts |= {match[1].lower() for match in _NAMED_HOST.finditer(text)}
+        self.hosts |= {(match[1] or match[2]).lower().rstrip(".,;") for match in _NAMED_HOST.finditer(text)}
 
     def knows(self, host: str) -> bool:
         """Whether a person named the host, or one above it."""

@@ -138,7 +138,8 @@ def _skips_text(root: Node, source: bytes) -> bool:
             continue
         node = cursor.node
         if node is not None:
-            if source[end : node.start_byte].replace(b"\\\n", b"").strip(b" \t\n"):
+            gap = source[end : node.start_byte].replace(b"\\\n", b"")
+            if gap.strip(b" \t\n") or (b"\n" in gap and _crosses_an_end(node)):
                 return True
             before = source[max(0, node.start_byte - 2) : node.start_byte]
             if node.type == "comment" and (before.endswith(b"\\\n") or before[-1:] not in b" \t\n;&|()`"):
@@ -147,6 +148,23 @@ def _skips_text(root: Node, source: bytes) -> bool:
         while not cursor.goto_next_sibling():
             if not cursor.goto_parent():
                 return bool(source[end:].replace(b"\\\n", b"").strip(b" \t\n"))
+
+
+_ONE_LINE = frozenset(
+    {
+        "command", "command_name", "concatenation", "variable_assignment", "variable_assignments", "ansi_c_string",
+        "declaration_command", "unset_command", "file_redirect", "herestring_redirect", "simple_expansion",
+        "raw_string", "negated_command",
+    }
+)  # fmt: skip
+
+
+def _crosses_an_end(node: Node) -> bool:
+    """Whether a line's end lies before this node within something that a line's end would finish."""
+    above = node.parent
+    while above is not None and above.start_byte == node.start_byte:
+        above = above.parent
+    return above is not None and above.type in _ONE_LINE
 
 
 class _Reader:

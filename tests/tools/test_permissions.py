@@ -17,9 +17,8 @@ from hermes_engine.messages import ToolResult
 from hermes_engine.requests import Answer, Broker
 from hermes_engine.settings.values import WebSettings
 from hermes_engine.tools.context import ToolContext, ToolLimits
-from hermes_engine.tools.permissions import ORDER, Gate
+from hermes_engine.tools.permissions import ORDER, Gate, Trust
 from hermes_engine.tools.registry import make_tool
-from hermes_engine.tools.rules import parse_rule
 from hermes_engine.tools.workspace import Workspace
 from tests.tools.conftest import SECRET, Hands, MakeHands
 
@@ -217,82 +216,6 @@ async def test_the_folder_of_a_command_is_part_of_what_is_asked(make_hands: Make
     assert asked[0].detail == "touch x\nin /tmp"
 
 
-@pytest.mark.parametrize(
-    ("allow", "command", "runs"),
-    [
-        ("terminal(git init)", "git init -q .", True),
-        ("terminal(git init)", "git init . && git add .", False),
-        ("terminal(git init *)", "git init", True),
-        ("terminal(git init)", "'git' \"init\"", True),
-        ("terminal(git init)", "/usr/bin/git init", True),
-        ("terminal(git init)", "./git init", False),
-        ("terminal(git init)", "X=1 git init", False),
-        ("terminal(git)", "git push --force", False),
-        ("terminal(=git push --force)", "git push --force", True),
-        ("terminal(=git push --force)", "git push --force origin", False),
-        ("terminal(touch *)", "touch a b", True),
-        ("terminal(touch a*)", "touch abc", True),
-        ("terminal(touch a*)", "touch bcd", False),
-        ("terminal(touch)", "touch x > y", False),
-        ("terminal(touch)", "touch ~/.bashrc", False),
-        ("terminal(touch)", "touch x; touch y", True),
-        ("terminal(touch)", "touchy x", False),
-        ("terminal(touch)", "echo touch", True),
-        ("terminal", "touch x && mkdir y", True),
-        ("terminal", "rm -rf x", False),
-        ("terminal(bash)", "echo x | bash", False),
-        ("terminal(sh)", "sh <<< 'touch x'", False),
-    ],
-)
-async def test_allow_rules_match_parsed_commands(make_hands: MakeHands, allow: str, command: str, runs: bool) -> None:
-    result = await make_hands("ask", allow=[allow]).call("terminal", command=command)
-    assert (result.status != "denied") is runs, result.text
-
-
-@pytest.mark.parametrize(
-    ("deny", "command"),
-    [
-        ("terminal(git push)", "git push origin"),
-        ("terminal(git push)", "true && sudo git push"),
-        ("terminal(git push)", "bash -c 'git push'"),
-        ("terminal(git push)", "echo $(git push)"),
-        ("terminal(git push)", "X=1 env Y=2 git push"),
-        ("terminal(ls)", "ls -la"),
-        ("terminal(curl)", "xargs curl"),
-        ("terminal", "ls"),
-    ],
-)
-async def test_deny_rules_reach_what_is_wrapped_and_beat_allow(make_hands: MakeHands, deny: str, command: str) -> None:
-    result = await make_hands("yolo", allow=["terminal"], deny=[deny]).call("terminal", command=command)
-    assert (result.status, "refused by the rule" in result.text) == ("denied", True)
-
-
-async def test_rules_for_files(make_hands: MakeHands) -> None:
-    hands = make_hands("ask", allow=["edit(src/**)", "edit(*.md)"], deny=["edit(src/keep/**)"])
-    for path, runs in [
-        ("src/a", True),
-        ("src/b/c", True),
-        ("x.md", True),
-        ("d/x.md", False),
-        ("y", False),
-        ("src/keep/z", False),
-    ]:
-        result = await hands.call("write_file", path=path, content="x")
-        assert result.ok is runs, path
-    assert (await make_hands("yolo", deny=["write_file"]).call("write_file", path="q", content="x")).status == "denied"
-    covering = make_hands("ask", allow=["edit(**)"])
-    assert (await covering.call("write_file", path=".git/hooks/x", content="x")).status == "denied"
-    assert (
-        await make_hands("auto", allow=["edit(.git/hooks/x)"]).call("write_file", path=".git/hooks/x", content="x")
-    ).ok
-
-
-@pytest.mark.parametrize("text", ["", "terminal(", "terminal('open)", "terminal()x", "(x)", "terminal(=)", "a b"])
-def test_a_bad_rule_is_a_configuration_error(text: str) -> None:
-    with pytest.raises(ConfigError):
-        parse_rule(text)
-
-
 @pytest.mark.parametrize("mode", ["", "free", "YOLO"])
 def test_an_unknown_mode_is_a_configuration_error(workspace: Workspace, mode: str) -> None:
     with pytest.raises(ConfigError, match="plan, ask, edits, auto, yolo"):
@@ -363,6 +286,16 @@ async def test_after_web_text_a_host_that_no_person_named_asks(make_hands: MakeH
     assert asked[0].rule == "web_fetch(x.test)"
     result, asked = await asking(named, ("web_fetch", {"url": "http://x.test/again"}))
     assert len(asked) == 1
+
+
+def test_what_a_person_names_is_hosts_not_files() -> None:
+    trust = Trust()
+    trust.person_said(
+        "see https://A.test:8080/x, (http://b.py/y) and docs.example.com. Then edit main.py, README.md, a.rs"
+    )
+    assert trust.hosts == {"a.test", "b.py", "docs.example.com"}
+    assert trust.knows("api.docs.example.com")
+    assert not any(map(trust.knows, ("main.py", "readme.md", "", "com", "xdocs.example.com")))
 
 
 async def test_after_web_text_fetching_commands_ask_too_and_taint_is_shared(make_hands: MakeHands) -> None:

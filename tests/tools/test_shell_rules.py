@@ -140,6 +140,11 @@ def test_very_long_and_very_deep_commands_are_judged_in_good_time(command: str) 
     assert kind("ls") == "read_only"
 
 
+def test_a_lines_end_that_the_parser_misses_is_noticed() -> None:
+    for command in ("ls\n\\\ntouch f", "x=\\\n\ntouch f=", "ls a\\\n#; touch f", "ls \\ #\ntouch f"):
+        assert kind(command) != "read_only", command
+
+
 def test_a_long_here_document_is_an_ordinary_command() -> None:
     assert kind("cat > f <<'EOF'\n" + "some 'text' (here\n" * 20_000 + "EOF") == "plain"
 
