@@ -16,7 +16,7 @@ from hermes_tui.screens.chat.completing import Completing
 from hermes_tui.screens.chat.sending import Sending
 from hermes_tui.screens.steady import SteadyScreen
 from hermes_tui.texts import _
-from hermes_tui.widgets import chrome
+from hermes_tui.widgets import chrome, prompt
 from hermes_tui.widgets.bar import Bar
 from hermes_tui.widgets.blocks import Block, OutputBlock, RequestBlock, WelcomeBlock
 from hermes_tui.widgets.look import look_of
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from hermes_tui.presenter.chat import ChatPresenter
 
 
-STYLES = Path(__file__).with_name("chat.tcss")
-"""The screen's style sheet. The app loads it: the toolkit passes over that of an app's first screen."""
+STYLES = [Path(__file__).with_name("chat.tcss"), Path(prompt.__file__).with_name("prompt.tcss")]
+"""The screen's style sheets. The app loads them: the toolkit passes over those of an app's first screen."""
 
 
 class ChatScreen(SteadyScreen[None]):
