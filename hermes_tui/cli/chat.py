@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from hermes_engine.errors import UsageError
 from hermes_tui.cli.flags import EVERY, Flags, here, load, resolve, takes
-from hermes_tui.cli.oneshot import Form, ask_once, read_prompt
 from hermes_tui.cli.shape import Verb
 from hermes_tui.printing.streams import dumb, err, is_terminal
 from hermes_tui.texts import _
+
+if TYPE_CHECKING:
+    from hermes_tui.cli.oneshot import Form
 
 
 @click.command(cls=Verb)
@@ -28,6 +31,8 @@ def chat(flags: Flags, query: str | None, as_json: bool, stream_json: bool, quie
         if as_json or stream_json or quiet:
             raise UsageError(_("--json, --stream-json and --quiet need a prompt"), hint='hermes chat -q "PROMPT"')
         return open_here(flags)
+    from hermes_tui.cli.oneshot import ask_once, read_prompt  # loads the events, which the app loads after its paint
+
     prompt = read_prompt() if query in (None, "-") else query
     form: Form = "events" if stream_json else "json" if as_json else "text"
     return ask_once(flags, _encodable(prompt or ""), form=form, quiet=quiet)
@@ -43,6 +48,8 @@ def repl(flags: Flags) -> int:
 def open_here(flags: Flags) -> int:
     """`hermes` without a command: the app; one-shot where standard input holds text and no terminal is there."""
     if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
+        from hermes_tui.cli.oneshot import ask_once, read_prompt  # as above
+
         prompt = "" if is_terminal(sys.stdin) else read_prompt()
         if not prompt.strip():
             raise UsageError(
