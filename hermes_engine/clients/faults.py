@@ -187,6 +187,8 @@ def _slow_connection(host: str, detail: str) -> ProviderError:
 
 
 def _untrusted(host: str, detail: str) -> ProviderError:
+    if "SSL:" in detail and "CERT" not in detail:
+        return RequestRejected(f"no TLS with {host}: {detail}", hint="does it want http:// in base_url?")
     return RequestRejected(f"the certificate of {host} is not trusted", hint=detail)
 
 

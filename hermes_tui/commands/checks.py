@@ -47,7 +47,7 @@ def checks_of(resolved: Resolved, *, probe: bool = False) -> list[Check]:
     found.append(Check(_("profile"), "ok", resolved.profile))
     found += _model(resolved, probe=probe)
     found += _tools(resolved)
-    found += [_store(), _terminal()]
+    found += [_store(resolved.home), _terminal()]
     return found
 
 
@@ -141,7 +141,15 @@ def _tools(resolved: Resolved) -> Iterator[Check]:
             yield Check(_("commands"), "note", _("{name} was not found").format(name=name))
 
 
-def _store() -> Check:
+def _store(home: Home) -> Check:
+    """Whether the saved chats can be read; a file that is not there yet is fine."""
+    from hermes_engine.store.migrations import open_state
+
+    try:
+        if home.state_db.exists():
+            open_state(home.state_db).close()
+    except HermesError as error:
+        return Check("sqlite", "fault", error.line)
     return Check("sqlite", "ok", sqlite3.sqlite_version)
 
 

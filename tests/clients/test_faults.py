@@ -139,6 +139,15 @@ def test_keys_of_others_are_not_shown_either() -> None:
     assert line == "Incorrect key [key] sent as [key]"
 
 
+def test_a_server_without_tls_is_not_told_to_have_a_bad_certificate() -> None:
+    kind = type("ClientSSLError", (Exception,), {})
+    error = from_exception(kind("[SSL: WRONG_VERSION_NUMBER] wrong version number"), host="h")
+    assert "certificate" not in error.line
+    assert "http://" in error.hint
+    bad = from_exception(kind("[SSL: CERTIFICATE_VERIFY_FAILED] self-signed certificate"), host="h")
+    assert "certificate of h is not trusted" in bad.line
+
+
 def test_a_status_that_no_server_gave_is_not_told() -> None:
     kind = type("ClientPayloadError", (Exception,), {})
     assert from_exception(kind("400, message:\n  Not enough data"), host="h").hint == "Not enough data"

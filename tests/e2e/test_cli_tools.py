@@ -210,6 +210,15 @@ def test_doctor_tells_a_refused_key_and_a_dead_address(serve: Serve) -> None:
     assert [item["state"] for item in dead.json if item["name"] == "reach"] == ["fault"]
 
 
+def test_doctor_tells_that_the_saved_chats_cannot_be_read(isolated_home: Path) -> None:
+    isolated_home.mkdir(mode=0o700)
+    (isolated_home / "state.db").write_text("of another program")
+    done = hermes("doctor", "-m", "demo")
+    assert done.code == 1
+    assert [row[1] for row in done.rows if row[0] == "fault"] == ["sqlite"]
+    assert str(isolated_home / "state.db") in done.out
+
+
 def test_doctor_with_a_broken_set_up_says_where(isolated_home: Path) -> None:
     assert hermes("doctor").code == 1, "no model is set up"
     isolated_home.mkdir()
