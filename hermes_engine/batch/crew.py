@@ -25,6 +25,9 @@ from hermes_engine.errors import ConfigError, EndpointDown, StateError, UsageErr
 from hermes_engine.events import Emitter, RowFinished, RowStarted
 from hermes_engine.redaction import Redactor
 
+UNTOLD_USAGES = 3
+"""So many rows in a row without a known usage end a run that has a cap."""
+
 _PROMPT_SHOWN = 120
 _log = logging.getLogger(__name__)
 
@@ -54,6 +57,8 @@ class Crew:
     stop: Callable[[str], None]
     stopped_for_all: bool = False
     """The run ends because every row is refused for the same reason."""
+    untold: int = 0
+    """Rows in a row whose usage, which a cap counts, the server did not tell."""
 
     async def work(self) -> None:
         """One worker: rows until there are no more. Raises what no row is to blame for."""
@@ -114,6 +119,7 @@ class Crew:
     async def _settle(self, task: Task, row: Row, result: RowResult) -> None:
         self.books.meet(result)
         self.books.spend(result.usage)
+        self._note_untold(result)
         if self._not_its_fault(result):
             self._tell_end(row, "cancelled", result.error, result)
             return
@@ -161,10 +167,22 @@ class Crew:
         reason = self.redactor.text(self.first_tries.told)
         self.stop(f"{len(self.first_tries.streak)} rows in a row were refused for one reason: {reason}")
 
+    def _note_untold(self, result: RowResult) -> None:
+        usage, options = result.usage, self.options
+        if result.turns:
+            blind = (options.max_cost_usd is not None and not usage.cost_known) or (
+                options.max_total_tokens is not None and not usage.tokens_known
+            )
+            self.untold = self.untold + 1 if blind else 0
+
     def check_caps(self) -> None:
-        """Ends the run when a cap is reached."""
+        """Ends the run when a cap is reached, or cannot be kept, and rows still wait."""
         options, spent = self.options, self.books.spent
-        if options.max_cost_usd is not None and spent.cost_usd >= options.max_cost_usd:
+        if not self.schedule.waiting:
+            return
+        if self.untold >= UNTOLD_USAGES:
+            self.stop("the server does not tell what rows use, so the cap cannot be kept; leave the cap out to go on")
+        elif options.max_cost_usd is not None and spent.cost_usd >= options.max_cost_usd:
             self.stop(f"the cost cap is reached: ${spent.cost_usd:.4f} of ${options.max_cost_usd:.4f}")
         elif options.max_total_tokens is not None and spent.total_tokens >= options.max_total_tokens:
             self.stop(f"the token cap is reached: {spent.total_tokens:,} of {options.max_total_tokens:,}")

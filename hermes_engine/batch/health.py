@@ -9,7 +9,7 @@ import asyncio
 import re
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from weakref import WeakKeyDictionary
 
 from hermes_engine.batch.filters import WHAT_TO_DO, Verdict
@@ -21,30 +21,46 @@ from hermes_engine.events import Event, ReplyFinished
 Tell = Callable[[str, str], None]
 """Takes a level (info, warning, error) and a line for the person."""
 
+Probe = Callable[[], Awaitable[EndpointDown | None]]
+"""Asks the server something that no row is to blame for; the error when nobody answers."""
+
 EQUAL_FAILURES = 20
 EQUAL_REJECTS = 20
 LONELY_TRIES = 5
-"""How often one row may find the server down while others get answers, before that is the row's own failure."""
+"""How often one request may find the server down while others get answers, before that is its row's own failure."""
+
+ROW_TRIES = 2
+"""How often rows themselves try in one pause; from then on the run asks."""
 
 _FIRST_WAIT = 1.0
 _LONGEST_WAIT = 30.0
+_TOLD_FROM = 3
+"""A pause is told when it will last so many first waits."""
+
 _VARYING = re.compile(r"[0-9a-fA-F]{6,}|\d+")
 
 
 class Outage:
     """Pauses the run while the server is down, and lets one row at a time try whether it is back.
 
+    After a few such tries it asks by itself, with a request of its own: what one row finds says little about the
+    server when that row is the only one left to try.
+
     Args:
         limit: seconds after which the run gives up.
         tell: shows the pause and its end.
         give_up: called once when the limit is passed.
+        probe: asks the server something small; the error when it is down. None: the rows try for ever.
     """
 
-    def __init__(self, limit: float, tell: Tell, give_up: Callable[[str], None]) -> None:
+    def __init__(self, limit: float, tell: Tell, give_up: Callable[[str], None], *, probe: Probe | None = None) -> None:
         self._limit, self._tell, self._give_up = limit, tell, give_up
+        self.probe = probe
         self._since: float | None = None
         self._before = 0.0
         self._wait = _FIRST_WAIT
+        self._own_tries = 0
+        self._told = False
         self._up = asyncio.Event()
         self._up.set()
         self._turn = asyncio.Lock()
@@ -65,6 +81,7 @@ class Outage:
 
     async def passable(self) -> None:
         """Waits, before a row begins, until the run is not paused or this row is to try."""
+        self._forget_tries()
         if self._since is not None:
             await self._wait_turn()
 
@@ -72,15 +89,21 @@ class Outage:
         """Called in a row's task when the server is down; returns when the row may try again.
 
         Raises:
-            EndpointDown: it is no use: the limit is passed, or only this row finds the server down.
+            EndpointDown: it is no use: the limit is passed, or only this request finds the server down.
         """
-        if self.given_up or self._lonely():
+        tries, alone = self._count_try()
+        if self.given_up or tries >= LONELY_TRIES:
             raise error
+        if alone:
+            named = error.retry_after or 0
+            await asyncio.sleep(min(max(named, _FIRST_WAIT * 2 ** (tries - 1)), _LONGEST_WAIT))
+            if self._since is None:
+                return
         self._error = error
         if self._since is None:
             self._since, self._wait = time.monotonic(), _FIRST_WAIT
+            self._own_tries, self._told = (ROW_TRIES if tries else 0), False
             self._up.clear()
-            self._tell("warning", f"{error}; the run waits for the server, up to {self._limit:g} s")
         if not await self._wait_turn():
             raise error
 
@@ -91,34 +114,68 @@ class Outage:
         leaves the line, and those behind it still try.
         """
         async with self._turn:
-            if not self.down or self.given_up:
-                return not self.given_up
-            left = self._limit - (self.seconds - self._before)
-            if left > 0:
-                named = self._error.retry_after or 0
+            while self.down and not self.given_up:
+                paused = self.seconds - self._before
+                if paused >= self._limit:
+                    self._end()
+                    break
+                wait = min(max(self._wait, self._error.retry_after or 0), self._limit - paused)
+                if paused + wait >= _TOLD_FROM * _FIRST_WAIT:
+                    self._say_once()
                 try:
-                    await asyncio.wait_for(self._up.wait(), min(max(self._wait, named), left))
+                    await asyncio.wait_for(self._up.wait(), wait)
                 except TimeoutError:
                     self._wait = min(self._wait * 2, _LONGEST_WAIT)
-                return not self.given_up
-            self.given_up = True
-            self._give_up(f"the server was down for {self.seconds:.0f} s ({self._error})")
-            self._up.set()
-            return False
+                    if await self._rows_may_try():
+                        break
+            return not self.given_up
 
-    def _lonely(self) -> bool:
+    def _end(self) -> None:
+        self.given_up = True
+        self._give_up(f"the server was down for {self.seconds:.0f} s ({self._error})")
+        self._up.set()
+
+    def _say_once(self) -> None:
+        """Shows a pause that lasts; one that ends with the first try is nobody's concern."""
+        if not self._told:
+            self._told = True
+            self._tell("warning", f"{self._error}; the run waits for the server, up to {self._limit:g} s")
+
+    async def _rows_may_try(self) -> bool:
+        """Whether the row at the head of the line is to try; when they tried enough, the server is asked here."""
+        self._own_tries += 1
+        if self.probe is None or self._own_tries <= ROW_TRIES:
+            return True
+        error = await self.probe()
+        if error is not None:
+            self._error = error
+            self._tries.clear()
+            return False
+        self._replies += 1
+        self.back()
+        return True
+
+    def _count_try(self) -> tuple[int, bool]:
+        """How often this request found the server down while others got answers, and whether it just did again."""
         task = asyncio.current_task()
         if task is None:
-            return False
+            return 0, False
         tries, replies = self._tries.get(task, (0, self._replies))
-        tries = tries + 1 if self._replies > replies else 0
-        self._tries[task] = (tries, self._replies)
-        return tries >= LONELY_TRIES
+        alone = self._replies > replies
+        self._tries[task] = (tries + alone, self._replies)
+        return tries + alone, alone
+
+    def _forget_tries(self) -> None:
+        """The row in this task got an answer, or is a new one: what it found before says nothing any more."""
+        task = asyncio.current_task()
+        if task is not None:
+            self._tries.pop(task, None)
 
     def hear(self, event: Event) -> None:
-        """An event of any row: a whole reply means that the server is there."""
+        """An event of a row, in its task: a whole reply means that the server is there."""
         if isinstance(event, ReplyFinished) and not event.partial:
             self._replies += 1
+            self._forget_tries()
             self.back()
 
     def ended(self, result: RowResult) -> None:
@@ -134,7 +191,8 @@ class Outage:
         self._before += gone
         self._since = None
         self._up.set()
-        self._tell("info", f"the server is back after {gone:.0f} s; the run goes on")
+        if self._told:
+            self._tell("info", f"the server is back after {gone:.0f} s; the run goes on")
 
 
 class FirstTries:

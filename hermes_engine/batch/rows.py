@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from hermes_engine.batch.job import Job, Row, RowResult, ToolCount
-from hermes_engine.errors import StateError
+from hermes_engine.errors import EndpointDown, StateError
 from hermes_engine.events import Emitter, Event, Sink, ToolFinished
 from hermes_engine.messages import Message
 from hermes_engine.paths import DIR_MODE
@@ -33,6 +33,10 @@ class RowAgents(Protocol):
 
     async def build(self, spec: AgentSpec, *, history: Sequence[Message] = ()) -> RunningAgent:
         """An agent with this history. Raises ConfigError or UsageError when the spec cannot be met."""
+        ...
+
+    async def probe(self, spec: AgentSpec) -> EndpointDown | None:
+        """Asks the model of this spec something small that is no row; the error when nobody answers."""
         ...
 
     async def close(self) -> None:
@@ -103,8 +107,11 @@ def _fresh(work: Path, index: int) -> Path:
 def _refusal(row: Row) -> str:
     if row.image:
         return f"the row names an image ({row.image}); containers come with a later version"
-    if row.cwd is not None and not row.cwd.is_dir():
-        return f"its cwd {row.cwd} is not a folder"
+    try:
+        if row.cwd is not None and not row.cwd.is_dir():
+            return f"its cwd {row.cwd} is not a folder"
+    except OSError as error:
+        return f"its cwd cannot be used: {error.strerror or error}"
     return ""
 
 

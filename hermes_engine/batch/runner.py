@@ -113,7 +113,7 @@ class BatchRun:
         """
         with self._lock:
             self._at_once = self._at_once or now
-            self._asked = self._asked or "interrupted"
+            self._asked = "interrupted"
             if self._loop is not None:
                 self._loop.call_soon_threadsafe(self._take_no_more)
 
@@ -197,6 +197,8 @@ class BatchRun:
             history=setup.history,
             keep_work=options.keep_work,
         )
+        agents = self._make_agents(setup, outage)
+        outage.probe = lambda: agents.probe(setup.spec)
         writer = Writer(
             setup.folder,
             plan.ledger,
@@ -214,7 +216,7 @@ class BatchRun:
             ledger=plan.ledger,
             writer=writer,
             books=books,
-            agents=self._make_agents(setup, outage),
+            agents=agents,
             redactor=redactor,
             outage=outage,
             first_tries=FirstTries(),
@@ -247,12 +249,16 @@ class BatchRun:
         _raise_fault([*workers, ticker])
 
     async def _grace(self, all_ended: asyncio.Task[None], ticker: asyncio.Task[None]) -> None:
-        """Lets rows in flight end by themselves for a moment; a second wish to stop ends that."""
-        end = asyncio.get_running_loop().time() + GRACE
-        while not self._at_once and (left := end - asyncio.get_running_loop().time()) > 0:
-            done, _ = await asyncio.wait(
-                {all_ended, ticker}, timeout=min(left, 0.1), return_when=asyncio.FIRST_COMPLETED
-            )
+        """Lets rows in flight end by themselves; a second wish to stop ends that.
+
+        They get a moment when a person asked; all their time when the run ends itself, for they are paid for.
+        """
+        loop = asyncio.get_running_loop()
+        end: float | None = None
+        while not self._at_once and (end is None or loop.time() < end):
+            if end is None and self._asked == "interrupted":
+                end = loop.time() + GRACE
+            done, _ = await asyncio.wait({all_ended, ticker}, timeout=0.1, return_when=asyncio.FIRST_COMPLETED)
             if done:
                 return
 

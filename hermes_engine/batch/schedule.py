@@ -44,6 +44,11 @@ class Schedule:
         self._idle: deque[asyncio.Future[None]] = deque()
         self._closed = False
 
+    @property
+    def waiting(self) -> bool:
+        """Whether rows are left that nobody works yet."""
+        return bool(self._waiting) or any(self._held_back.values())
+
     async def take(self) -> Task | None:
         """The next row; waits while none may be worked yet; None when no more will come."""
         while not self._closed:

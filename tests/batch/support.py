@@ -13,6 +13,7 @@ from hermes_engine.batch.health import Outage
 from hermes_engine.batch.options import BatchOptions, checked
 from hermes_engine.batch.runner import BatchRun, BatchSummary
 from hermes_engine.batch.setup import Setup
+from hermes_engine.errors import EndpointDown
 from hermes_engine.events import BatchFinished, Emitter, Event, ReplyFinished, ToolFinished, TurnFinished, TurnStarted
 from hermes_engine.messages import Message, ToolCall, ToolResult, Usage, tool_message, user
 from hermes_engine.profiles import resolve
@@ -133,6 +134,8 @@ class PlayedAgents:
         self.prompts: list[str] = []
         self.most = self._now = 0
         self.outage: Outage | None = None
+        self.probed: EndpointDown | None = None
+        self.probes = 0
         self.closed = False
 
     async def build(self, spec: AgentSpec, *, history: Sequence[Message] = ()) -> PlayedAgent:
@@ -152,6 +155,11 @@ class PlayedAgents:
             return played
         finally:
             self._now -= 1
+
+    async def probe(self, spec: AgentSpec) -> EndpointDown | None:
+        """Says what a test says, and how often it was asked."""
+        self.probes += 1
+        return self.probed
 
     async def close(self) -> None:
         """Notes it."""

@@ -81,20 +81,108 @@ async def test_the_limit_ends_the_run_once(told: Told) -> None:
         await outage.wait_out(DOWN)
 
 
+async def another_row_is_answered(outage: Outage) -> None:
+    outage.hear(ReplyFinished(text="others get answers"))
+
+
+async def tries_of_one_row(outage: Outage) -> int:
+    for number in range(100):
+        try:
+            await outage.wait_out(DOWN)
+        except EndpointDown:
+            return number
+        await asyncio.create_task(another_row_is_answered(outage))
+    return -1
+
+
 async def test_one_row_that_alone_finds_it_down_fails_itself(told: Told) -> None:
     outage = Outage(60, told, told.given_up.append)
-
-    async def row() -> int:
-        for number in range(100):
-            try:
-                await outage.wait_out(DOWN)
-            except EndpointDown:
-                return number
-            outage.hear(ReplyFinished(text="others get answers"))
-        return -1
-
-    assert await asyncio.wait_for(asyncio.create_task(row()), 5) == health.LONELY_TRIES
+    assert await asyncio.wait_for(asyncio.create_task(tries_of_one_row(outage)), 5) == health.LONELY_TRIES
     assert not outage.given_up
+
+
+async def test_a_lonely_row_waits_longer_each_time_and_does_not_pause_the_others(told: Told) -> None:
+    outage = Outage(60, told, told.given_up.append)
+    row = asyncio.create_task(tries_of_one_row(outage))
+    begun, downs = asyncio.get_running_loop().time(), 0
+    while not row.done():
+        downs += outage.down
+        await asyncio.sleep(0.005)
+    assert asyncio.get_running_loop().time() - begun >= 0.02 * (1 + 1 + 2 + 4 + 8)
+    assert downs <= 6, "only its first find pauses the run, for one wait"
+
+
+async def test_an_answer_makes_a_rows_earlier_finds_forgotten(told: Told) -> None:
+    """A server that refuses now and then costs no row: neither this one later on, nor the next of its worker."""
+    outage = Outage(60, told, told.given_up.append)
+
+    async def worker() -> None:
+        for _step in range(10):
+            for _ in range(health.LONELY_TRIES - 1):
+                await outage.wait_out(DOWN)
+                await asyncio.create_task(another_row_is_answered(outage))
+            if _step % 2:
+                outage.hear(ReplyFinished(text="its own"))
+            else:
+                await outage.passable()
+
+    await asyncio.wait_for(asyncio.create_task(worker()), 20)
+    assert outage.given_up is False
+
+
+async def test_when_rows_tried_enough_the_run_asks_by_itself(told: Told) -> None:
+    asked: list[bool] = []
+    answers = iter([DOWN, DOWN, None])
+
+    async def probe() -> EndpointDown | None:
+        asked.append(outage.down)
+        return next(answers)
+
+    outage = Outage(60, told, told.given_up.append, probe=probe)
+    for _ in range(health.ROW_TRIES):
+        await outage.wait_out(DOWN)
+    assert asked == []
+    await asyncio.wait_for(outage.wait_out(DOWN), 5)
+    assert asked == [True, True, True]
+    assert not outage.down
+    assert [level for level, _ in told.lines] == ["warning", "info"]
+
+
+async def test_f_the_only_row_left_does_not_hold_the_run_for_an_hour(told: Told) -> None:
+    """A server that answers all but one request is up: the row fails, whatever `endpoint_wait` allows."""
+    probes = 0
+
+    async def probe() -> EndpointDown | None:
+        nonlocal probes
+        probes += 1
+        return None
+
+    async def row() -> None:
+        while True:
+            await outage.wait_out(DOWN)
+
+    outage = Outage(3600, told, told.given_up.append, probe=probe)
+    with pytest.raises(EndpointDown):
+        await asyncio.wait_for(asyncio.create_task(row()), 5)
+    assert probes == health.LONELY_TRIES
+    assert not outage.given_up
+    assert not outage.down
+
+
+async def test_a_pause_that_ends_with_the_first_try_is_not_told(told: Told) -> None:
+    outage = Outage(60, told, told.given_up.append)
+    row = asyncio.create_task(outage.wait_out(DOWN))
+    await row
+    outage.hear(ReplyFinished(text="hi"))
+    assert told.lines == []
+    with_name = EndpointDown("busy", retry_after=5)
+    row = asyncio.create_task(outage.wait_out(with_name))
+    await asyncio.sleep(0.01)
+    assert [level for level, _ in told.lines] == ["warning"], (
+        "the server names a long wait: it is told at its beginning"
+    )
+    outage.hear(ReplyFinished(text="hi"))
+    await row
 
 
 def refused(text: str = "401 bad key, request 8f3ac2d1", **more: object) -> RowResult:
