@@ -26,6 +26,7 @@ from hermes_engine.store.migrations import open_state
 from hermes_engine.store.recorder import Recorder
 from hermes_engine.store.recordings import Recordings
 from hermes_engine.store.sessions import SessionRow, SessionStore
+from hermes_engine.tools.result import prune
 from hermes_engine.toolsets import expand
 
 log = logging.getLogger(__name__)
@@ -81,6 +82,7 @@ class State:
         days = self._resolved.settings.storage.keep_days
         if days:
             Recordings(self._database).prune(days)
+            prune(self._resolved.home.outputs, days)
 
     def close(self, *, unused: Iterable[str]) -> None:
         """Writes what waits; drops the `unused` chats, in which nothing was said; ends daemons of our commands."""
