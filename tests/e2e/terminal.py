@@ -34,7 +34,7 @@ class Terminal:
         env: Mapping[str, str] | None = None,
     ) -> None:
         self._screen = pyte.HistoryScreen(columns, rows, history=2000, ratio=1.0)
-        self._screen.write_process_input = self.send
+        self._screen.write_process_input = self.send  # type: ignore[method-assign, assignment]
         self._stream = pyte.ByteStream(self._screen)
         self.raw = b""
         self.process: Any = pexpect.spawn(
