@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from hermes_engine.errors import EmptyReply, EndpointDown, ProviderError
 from hermes_engine.events import Emitter, StepRetried, TextDelta, ThoughtDelta
-from hermes_engine.messages import Reply
+from hermes_engine.messages import NO_USAGE, UNKNOWN_USAGE, Reply, Usage
 from hermes_engine.protocols import Client, ModelRequest
 
 WaitOut = Callable[[EndpointDown], Awaitable[None]]
@@ -47,11 +47,27 @@ class Draft:
     reasoning: list[str] = field(default_factory=list)
     api_calls: int = 0
     retries: int = 0
+    lost: Usage = NO_USAGE
+    """What earlier tries have used."""
+    whole: bool = False
+    """The pieces are those of a whole reply, whose usage is counted."""
 
     def clear(self) -> None:
         """Forgets the pieces: a new try begins."""
+        self.lost = self.used()
+        self.whole = False
         self.text.clear()
         self.reasoning.clear()
+
+    def used(self) -> Usage:
+        """What all tries have used until now; unknown when one of them broke off within its reply."""
+        broken = not self.whole and (self.text or self.reasoning)
+        return self.lost + UNKNOWN_USAGE if broken else self.lost
+
+    def answered(self, reply: Reply) -> None:
+        """Takes in a whole reply that is of no use: its usage is known, its words stay as pieces."""
+        self.lost += reply.usage
+        self.whole = True
 
 
 async def ask(
@@ -79,8 +95,9 @@ async def ask(
         draft.api_calls += 1
         try:
             reply = await client.complete(request, heard)
-            if reply.empty and reply.finish_reason != "length":
-                raise _empty(reply)
+            if (reply.empty and reply.finish_reason != "length") or reply.finish_reason == "content_filter":
+                draft.answered(reply)
+                raise _unusable(reply)
             return reply
         except EndpointDown as error:
             if rules.wait_out is None:
@@ -110,9 +127,11 @@ async def _pause(error: ProviderError, attempt: int, emit: Emitter, step: int, r
     await asyncio.sleep(delay)
 
 
-def _empty(reply: Reply) -> EmptyReply:
+def _unusable(reply: Reply) -> EmptyReply:
     if reply.finish_reason == "content_filter":
-        return EmptyReply("the model's server filtered the answer away", hint="change the prompt")
+        error = EmptyReply("the model's server filtered the answer", hint="change the prompt")
+        error.kind = "content_filter"
+        return error
     what = "only reasoning, no answer" if reply.reasoning else "an empty answer"
     error = EmptyReply(f"the model gave {what}")
     error.retryable = True

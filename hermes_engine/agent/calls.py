@@ -11,17 +11,18 @@ from hermes_engine.protocols import Toolbox
 from hermes_engine.toolsets import SIDE_BY_SIDE
 
 
-async def run_calls(calls: Sequence[ToolCall], toolbox: Toolbox, emit: Emitter, done: dict[str, ToolResult]) -> None:
-    """Fills `done` (call id → result) as calls end, so that a cancelled round keeps what it has."""
+async def run_side_by_side(
+    group: Sequence[ToolCall], toolbox: Toolbox, emit: Emitter, done: dict[str, ToolResult]
+) -> None:
+    """Fills `done` (call id → result) as calls end, so that a cancelled group keeps what it has."""
 
     async def one(call: ToolCall) -> None:
         done[call.id] = await toolbox.call(call, emit)
 
-    for group in grouped(calls):
-        if len(group) == 1:
-            await one(group[0])
-        else:
-            await asyncio.gather(*(one(call) for call in group))
+    if len(group) == 1:
+        await one(group[0])
+    else:
+        await asyncio.gather(*(one(call) for call in group))
 
 
 def grouped(calls: Sequence[ToolCall]) -> Iterator[list[ToolCall]]:

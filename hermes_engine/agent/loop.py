@@ -1,7 +1,6 @@
 """The agent's loop: `run` repeats `step`; `step` asks the model and runs its tool calls. Nothing else.
 
-Whatever happens, the conversation stays valid: each call has exactly one result, in order. Knows its client,
-its toolbox and its limits; not where settings come from, who listens, or who started it.
+The conversation stays valid whatever happens. Knows client, toolbox and limits; not who listens or started it.
 """
 
 from __future__ import annotations
@@ -12,13 +11,13 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 
 from hermes_engine.agent.ask import Draft, RetryRules, ask
-from hermes_engine.agent.calls import run_calls
+from hermes_engine.agent.calls import grouped, run_side_by_side
 from hermes_engine.agent.context import Context
 from hermes_engine.agent.turn import Turn, tell
 from hermes_engine.clients.assemble import unique_ids
 from hermes_engine.errors import ContextTooLong, HermesError, LimitReached
 from hermes_engine.events import Emitter, Notice, StepStarted, TurnStarted, UsageReported
-from hermes_engine.messages import CANCELLED_RESULT, Message, Reply, ToolCall, ToolResult, closed, tool_message, user
+from hermes_engine.messages import Message, Reply, ToolCall, ToolResult, closed, user
 from hermes_engine.protocols import AgentSpec, Client, Journal, ModelRequest, Toolbox, TurnResult
 
 
@@ -49,14 +48,14 @@ class Agent:
 
     def take_steering(self) -> list[str]:
         """Removes and returns what was not delivered: the turn ended first."""
-        left, self._steering = list(self._steering), deque()
-        return left
+        left, self._steering = self._steering, deque()
+        return list(left)
 
     async def run(self, prompt: str, emit: Emitter) -> TurnResult:
         """One turn; see `RunningAgent.run`."""
         turn = Turn(self.spec.limits)
         emit(TurnStarted, prompt=prompt, model=self.model)
-        result = turn.ended("cancelled", "cancelled")
+        result = turn.ended("error", "stopped by a fault of the program")  # what the reader of the log sees, too
         try:
             async with asyncio.timeout(self.spec.limits.timeout_seconds):
                 await self._append(user(prompt))
@@ -94,7 +93,7 @@ class Agent:
             await self._use(reply.tool_calls, turn, emit)
             return None
         if reply.finish_reason == "length":
-            raise LimitReached("the answer was cut at the token limit", limit="length", hint="raise max_tokens")
+            raise LimitReached("the answer was cut at the token limit", limit="length", hint="ask for less at once")
         return None if self._steering else turn.ended("ok")
 
     async def _ask(self, turn: Turn, emit: Emitter) -> Reply:
@@ -118,14 +117,16 @@ class Agent:
         return reply
 
     async def _use(self, calls: Sequence[ToolCall], turn: Turn, emit: Emitter) -> None:
+        """Runs the calls; results join as soon as they are there, so that a crash loses none."""
         done: dict[str, ToolResult] = {}
+        left = list(calls)
         try:
-            await run_calls(calls, self.toolbox, emit, done)
+            for group in grouped(calls):
+                await run_side_by_side(group, self.toolbox, emit, done)
+                await self._append(*turn.results(group, calls, done))
+                del left[: len(group)]
         finally:
-            texts = [done[call.id].text if call.id in done else CANCELLED_RESULT for call in calls]
-            turn.tool_calls += len(done)
-            texts[-1] += turn.repetition.note(calls, texts)
-            await self._append(*map(tool_message, calls, texts))
+            await self._append(*turn.results(left, calls, done))
         turn.check_repetition()
 
     async def shorten(self, emit: Emitter, hint: str) -> None:

@@ -10,6 +10,8 @@ import datetime
 import platform
 from pathlib import Path
 
+from hermes_engine.cleaning import clean_for_model, one_line
+
 NOTES_FILES = ("AGENTS.md", "CLAUDE.md")
 """Looked for in the folder and above, up to the repository's top; the first name found in a folder counts."""
 
@@ -33,7 +35,7 @@ def system_prompt(*, soul: str, cwd: Path | None, today: datetime.date | None = 
         notes: whether the project's notes are read.
     """
     day = (today or datetime.datetime.now().astimezone().date()).isoformat()
-    place = ROW_PLACE if cwd is None else f"Working folder: {cwd}"
+    place = ROW_PLACE if cwd is None else f"Working folder: {one_line(str(cwd), 4096)}"
     parts = [soul.strip() or BASE, f"{place}\nDate: {day}\nSystem: {platform.system()} {platform.machine()}"]
     if notes and cwd is not None:
         parts.extend(project_notes(cwd))
@@ -51,19 +53,24 @@ def project_notes(cwd: Path) -> list[str]:
     found: list[str] = []
     for folder in reversed(folders):
         for name in NOTES_FILES:
-            text = _read(folder / name)
+            text = _read(folder / name, folders[-1])
             if text:
-                found.append(f"Notes of the project ({folder / name}):\n<project-notes>\n{text}\n</project-notes>")
+                place = one_line(str(folder / name), 4096)
+                found.append(f"Notes of the project ({place}):\n<project-notes>\n{text}\n</project-notes>")
                 break
     return found
 
 
-def _read(path: Path) -> str:
+def _read(path: Path, top: Path) -> str:
+    """The file's text, cleaned; "" where there is none, or where a link leads out of the project: a repository
+    could have its reader's keys sent along that way.
+    """
     try:
-        if not path.is_file():
+        real = path.resolve(strict=True)
+        if not real.is_file() or not real.is_relative_to(top.resolve()) or real.name not in NOTES_FILES:
             return ""
-        text = path.read_text("utf-8", errors="replace").lstrip("\ufeff").strip()
-    except OSError:
+        text = clean_for_model(real.read_text("utf-8", errors="replace").lstrip("\ufeff")).strip()
+    except (OSError, RuntimeError):
         return ""
     if len(text) <= NOTES_LIMIT:
         return text

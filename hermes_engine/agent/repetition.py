@@ -12,7 +12,7 @@ from hermes_engine.messages import ToolCall
 NOTE_AFTER = 3
 STOP_AFTER = 6
 NOTE = (
-    "\n\n[note: this is the {count}th time in a row that these calls gave the same results. "
+    "\n\n[note: {count} rounds in a row brought nothing new: the same calls gave the same results. "
     "Do something else, or answer with what you have.]"
 )
 

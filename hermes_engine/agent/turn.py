@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from hermes_engine.agent.ask import Draft, kept
 from hermes_engine.agent.repetition import Repetition
 from hermes_engine.errors import LimitReached, ProviderError
 from hermes_engine.events import Emitter, ReplyFinished, RunStatus, TurnFinished
-from hermes_engine.messages import NO_USAGE, Message, Reply, Usage, assistant
+from hermes_engine.messages import (
+    CANCELLED_RESULT,
+    NO_USAGE,
+    Message,
+    Reply,
+    ToolCall,
+    ToolResult,
+    Usage,
+    assistant,
+    tool_message,
+)
 from hermes_engine.protocols import Limits, TurnResult
 
 _STOP_REASONS = {"turns": "max_turns", "length": "length", "budget": "budget", "tokens": "budget"}
@@ -29,6 +41,12 @@ class Turn:
             raise LimitReached(
                 f"turn limit: {limits.max_turns} requests without a final answer", limit="turns", hint="raise max_turns"
             )
+        if limits.max_cost_usd is not None and not self.usage.cost_known:
+            raise LimitReached(
+                "the price of this model is unknown, so the cost cap cannot be kept",
+                limit="budget",
+                hint="set provider.prices, or take limits.max_cost_usd out",
+            )
         if limits.max_cost_usd is not None and self.usage.cost_usd >= limits.max_cost_usd:
             raise LimitReached(
                 f"cost cap: ${self.usage.cost_usd:.4f} of ${limits.max_cost_usd:.4f} spent",
@@ -36,20 +54,32 @@ class Turn:
                 hint="raise limits.max_cost_usd",
             )
 
+    def results(
+        self, part: Sequence[ToolCall], calls: Sequence[ToolCall], done: Mapping[str, ToolResult]
+    ) -> list[Message]:
+        """The messages that answer `part` of a reply's `calls`; those not in `done` were cut off."""
+        self.tool_calls += sum(call.id in done for call in part)
+        texts = [done[call.id].text if call.id in done else CANCELLED_RESULT for call in part]
+        if part and part[-1] is calls[-1]:
+            texts[-1] += self.repetition.note(calls, [done[c.id].text if c.id in done else "" for c in calls])
+        return [tool_message(call, text) for call, text in zip(part, texts, strict=True)]
+
     def check_repetition(self) -> None:
         """Raises LimitReached when the model only repeats itself."""
         if self.repetition.hopeless:
             raise LimitReached(
-                f"stopped: the model made the same calls {self.repetition.count} times in a row", limit="repetition"
+                f"stopped: the model went round in circles, {self.repetition.count} rounds brought nothing new",
+                limit="repetition",
             )
 
     def take(self, step: int, draft: Draft, reply: Reply | None, emit: Emitter) -> Message | None:
         """Takes in one step, whole or cut off, and tells of it; returns the message that keeps it, if any."""
         self.api_calls += draft.api_calls
         self.retries += draft.retries
+        self.usage += draft.lost if reply is not None else draft.used()
         if reply is not None:
             self.turns += 1
-            self.usage = self.usage + reply.usage
+            self.usage += reply.usage
         part = reply or kept(draft)
         if part is None:
             emit(ReplyFinished, step=step, partial=True)

@@ -151,7 +151,7 @@ class Chat:
         self.hands.gate.trust.person_said(text)
         self._start(lambda emit: self._turn(text, emit))
         if not self.title:
-            self.title = text.strip().split("\n", 1)[0][:80]
+            self.title = self._assembly.redactor.text(text).strip().split("\n", 1)[0][:80]
             self._on_fact("title", self.title)
 
     def begin_compact(self, hint: str) -> None:

@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -112,12 +112,16 @@ class Engine:
     def _do_and_wait(self, action: Callable[[], T]) -> T:
         """Runs a short action on the engine's loop and waits for its outcome."""
 
-        async def run() -> T:
-            return action()
+        outcome: Future[T] = Future()
 
-        if self._loop is None:
-            raise RuntimeError("the engine was not started")
-        return asyncio.run_coroutine_threadsafe(run(), self._loop).result(10)
+        def run() -> None:
+            try:
+                outcome.set_result(action())
+            except BaseException as error:
+                outcome.set_exception(error)
+
+        self._do(run)
+        return outcome.result(10)
 
     def _notice(self, level: str, text: str) -> None:
         self._front(Notice(level=level, text=text, time=time.time()))

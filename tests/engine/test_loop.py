@@ -26,7 +26,7 @@ from hermes_engine.events import (
     TurnFinished,
     TurnStarted,
 )
-from hermes_engine.messages import CANCELLED_RESULT, Message, Reply, ToolCall, Usage, closed, user
+from hermes_engine.messages import CANCELLED_RESULT, UNKNOWN_USAGE, Message, Reply, ToolCall, Usage, closed, user
 from hermes_engine.protocols import AgentSpec, Limits, ModelRequest, TurnResult
 from tests.engine.small_toolbox import SmallToolbox
 
@@ -296,3 +296,33 @@ async def test_a_nearly_full_window_is_made_room_in_before_the_request() -> None
     unknown.kept.messages = list(history)
     await unknown.run("next")
     assert not unknown.of(ContextCompacted)
+
+
+async def test_an_unforeseen_fault_is_an_error_and_leaves_a_valid_conversation() -> None:
+    def broken(request: ModelRequest) -> Reply:
+        raise ZeroDivisionError("a fault of ours")
+
+    stage = Stage(broken)
+    with pytest.raises(ZeroDivisionError):
+        await stage.run()
+    stage.check()
+    assert stage.of(TurnFinished)[0].status == "error"
+
+
+async def test_a_cost_cap_without_a_price_stops_after_the_first_reply() -> None:
+    stage = Stage(calling(("echo", "{}"), usage=UNKNOWN_USAGE), limits=Limits(max_cost_usd=5))
+    result = await stage.run()
+    assert (result.stop_reason, result.api_calls) == ("budget", 1)
+    assert "price" in result.error
+
+
+async def test_finished_calls_are_kept_before_the_next_one_runs() -> None:
+    stage = Stage(calling(("echo", '{"paid": 1}'), ("slow", "{}")))
+    task = asyncio.create_task(stage.run())
+    while not any(e.name == "slow" for e in stage.of(ToolStarted)):
+        await asyncio.sleep(0.005)
+    assert stage.kept.messages[-1].content == '{"paid": 1}'
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    stage.check()
