@@ -10,7 +10,7 @@ import codecs
 import contextlib
 import os
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from hermes_engine.tools.workspace import Workspace
 
 MOST = 16 * 1024 * 1024
 """Bytes of a file that `patch` works on."""
+_MOST_PLACES = 1000
 
 
 def preview_write(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
@@ -138,13 +139,16 @@ def _patched(old: bytes, old_text: str, new_text: str, shown: str) -> bytes:
         raise ToolFault("old_text and new_text are the same; nothing to change")
     if old.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise ToolFault(f"{shown} is UTF-16; change it by a command")
+    if b"\0" in old:
+        raise ToolFault(f"{shown} is a binary file; change it by a command")
     for find, put in _manners(old_text, new_text, all_crlf=_all_crlf(old)):
-        count = old.count(find)
-        if count == 1:
+        places = _places(old, find)
+        if len(places) == 1:
             return old.replace(find, put, 1)
-        if count > 1:
-            lines = _lines_of(old, find)
-            raise ToolFault(f"old_text occurs {count} times in {shown} (lines {lines}); give more of what is around it")
+        if places:
+            count = f"{len(places)} times" if len(places) <= _MOST_PLACES else f"more than {_MOST_PLACES} times"
+            lines = _lines_of(old, places)
+            raise ToolFault(f"old_text occurs {count} in {shown} (lines {lines}); give more of what is around it")
     raise ToolFault(f"old_text does not occur in {shown}{_near(old, old_text)}; copy it exactly as read_file shows it")
 
 
@@ -165,13 +169,19 @@ def _crlf(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\n", "\r\n")
 
 
-def _lines_of(content: bytes, find: bytes) -> str:
-    lines: list[str] = []
+def _places(content: bytes, find: bytes) -> list[int]:
+    """Where it occurs, also where occurrences overlap; one more than _MOST_PLACES at most."""
+    places: list[int] = []
     place = content.find(find)
-    while place >= 0 and len(lines) < 5:
-        lines.append(str(content.count(b"\n", 0, place) + 1))
-        place = content.find(find, place + len(find))
-    return ", ".join(lines) + (", …" if place >= 0 else "")
+    while place >= 0 and len(places) <= _MOST_PLACES:
+        places.append(place)
+        place = content.find(find, place + 1)
+    return places
+
+
+def _lines_of(content: bytes, places: Sequence[int]) -> str:
+    lines = [str(content.count(b"\n", 0, place) + 1) for place in places[:5]]
+    return ", ".join(lines) + (", …" if len(places) > 5 else "")
 
 
 def _near(content: bytes, old_text: str) -> str:

@@ -61,6 +61,7 @@ class Demand:
         reason: why it needs a yes.
         rules: texts of the rules a remembered yes would add; () = only once.
         taints: it will read text from the net.
+        remedy: how the settings can let it run where nobody can answer; "" for no way of its own.
     """
 
     need: Need
@@ -69,6 +70,7 @@ class Demand:
     reason: str = ""
     rules: tuple[str, ...] = ()
     taints: bool = False
+    remedy: str = ""
 
 
 class Trust:
@@ -97,9 +99,10 @@ class Gate:
         allow, deny: rules, see `tools.rules`.
         on_always: is told each rule the person wants kept for good.
         trust: shared with the agents around; a new one by default.
+        known: names of tools in no toolset that rules may name too.
 
     Raises:
-        ConfigError: a rule cannot be read.
+        ConfigError: a rule cannot be read or names no tool.
     """
 
     def __init__(
@@ -113,11 +116,12 @@ class Gate:
         on_always: Callable[[str], None] | None = None,
         trust: Trust | None = None,
         above: Gate | None = None,
+        known: Sequence[str] = (),
     ) -> None:
         self.broker, self.workspace = broker, workspace
         self._mode = _checked(mode)
-        self._allow, self._deny = parse_rules(allow), parse_rules(deny)
-        self._texts = (tuple(allow), tuple(deny))
+        self._allow, self._deny = parse_rules(allow, also=known), parse_rules(deny, also=known)
+        self._texts, self._known = (tuple(allow), tuple(deny)), known
         self._remembered: list[Rule] = []
         self._on_always = on_always
         self._above = above
@@ -150,6 +154,7 @@ class Gate:
             on_always=self._on_always,
             trust=self.trust,
             above=self,
+            known=self._known,
         )
 
     def note_taint(self, source: str = "") -> None:
@@ -219,7 +224,7 @@ class Gate:
                     self._on_always(rule)
             return self._let(demand)
         if not answer.answered:
-            return Verdict(False, f"not run: {demand.reason}; it needs a yes, and {answer.note}")
+            return Verdict(False, f"not run: {demand.reason}; it needs a yes, and {answer.note}{demand.remedy}")
         said = f", saying: {answer.note}" if answer.note.strip() else ""
         return Verdict(False, f"the user refused this{said}. Do not try the same another way; ask or go on without it")
 
@@ -288,7 +293,9 @@ class Gate:
             return Demand("nothing"), denied, True
         reason = f"no person named {host or 'this host'}, and text from the web was read before"
         rules = (f"web_fetch({host})",) if host else ()
-        demand = Demand("risk", f"Fetch {one_line(url)}", lambda: url, reason, rules)
+        named = f"[web_fetch] for every host or [web_fetch({host})] for this one" if host else "[web_fetch]"
+        remedy = f". The settings let it run without one by approvals.allow: {named}"
+        demand = Demand("risk", f"Fetch {one_line(url)}", lambda: url, reason, rules, remedy=remedy)
         return demand, denied, any(rule.covers_host(host) for rule in self._allowing)
 
     @property

@@ -5,7 +5,7 @@
 - `edit(GLOB)` covers `write_file` and `patch` on files that match: relative to the working folder, absolute, or
   from `~`; `**` crosses folders.
 - `web_fetch(HOST)` covers a host, `*.HOST` those under it.
-- `NAME` alone covers every call of a tool that is not risky.
+- `NAME` alone covers every call of a tool that is not risky; `web_fetch` alone covers every host.
 
 A command is covered when each simple command in it is covered or only reads. Deny wins over allow.
 """
@@ -24,9 +24,11 @@ from hermes_engine.tools.shell_danger import Level
 from hermes_engine.tools.shell_rules import Part
 from hermes_engine.tools.shell_tables import program_of
 from hermes_engine.tools.shell_words import UNKNOWN
+from hermes_engine.toolsets import TOOLSETS
 
 _FORM = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\((.*)\))?\s*\Z", re.DOTALL)
 EDIT_TOOLS = ("write_file", "patch")
+_FORMS = "write terminal(git status), edit(src/**), web_fetch(host) or a tool"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +93,7 @@ def parse_rule(text: str) -> Rule:
     """A rule from its text. Raises ConfigError that says what is wrong."""
     match = _FORM.match(text)
     if not match:
-        raise ConfigError(
-            f"{text!r} is no rule", hint="write terminal(git status), edit(src/**), web_fetch(host) or a tool"
-        )
+        raise ConfigError(f"{text!r} is no rule", hint=_FORMS)
     tool, pattern = match[1], (match[2] or "").strip()
     if tool != "terminal" or not pattern:
         return Rule(tool, pattern)
@@ -109,9 +109,27 @@ def parse_rule(text: str) -> Rule:
     return Rule(tool, pattern, words, exact)
 
 
-def parse_rules(texts: Iterable[str]) -> tuple[Rule, ...]:
-    """All of them. Raises ConfigError at the first bad one."""
-    return tuple(map(parse_rule, texts))
+def parse_rules(texts: Iterable[str], *, also: Iterable[str] = ()) -> tuple[Rule, ...]:
+    """All rules of a settings' list.
+
+    Args:
+        texts: the rules.
+        also: names of tools that are in no toolset.
+
+    Raises:
+        ConfigError: at the first that is no rule or speaks of no tool; tools of later versions count as tools.
+    """
+    known = {"edit", *also, *(name for tools in TOOLSETS.values() for name in tools)}
+    rules: list[Rule] = []
+    for text in texts:
+        rule = parse_rule(text)
+        if rule.tool not in known:
+            meant = f"terminal({f'{rule.tool} {rule.pattern}'.strip()})"
+            raise ConfigError(
+                f"the rule {text!r} names no tool", hint=f"for the command {rule.tool} write {meant}; else {_FORMS}"
+            )
+        rules.append(rule)
+    return tuple(rules)
 
 
 def _like(word: str, pattern: str) -> bool:

@@ -22,6 +22,9 @@ from hermes_engine.errors import ToolFault
 _ARGUMENT = re.compile(r"^ {4}(\w+): (.*)$")
 _ORDER = ("type", "description", "enum", "items", "properties", "required", "default")
 _LONE = re.compile("[\ud800-\udfff]")
+_DEEPEST = 100
+"""Levels of lists and objects that arguments may have."""
+_TOO_DEEP = f"are nested more than {_DEEPEST} levels deep; send a flatter JSON object"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +85,31 @@ def parse_arguments(name: str, text: str) -> dict[str, Any]:
         value = json.loads(text)
     except ValueError as error:
         raise ToolFault(f"the arguments for {name} are not valid JSON ({error}); send one JSON object") from None
+    except RecursionError:
+        raise ToolFault(f"the arguments for {name} {_TOO_DEEP}") from None
+    if _is_deep(value):
+        raise ToolFault(f"the arguments for {name} {_TOO_DEEP}")
     if value is None:
         return {}
     if not isinstance(value, dict):
         raise ToolFault(f"the arguments for {name} must be one JSON object, not {type(value).__name__}")
     mended = whole(value)
     return mended if isinstance(mended, dict) else {}
+
+
+def _is_deep(value: Any) -> bool:
+    """Whether it has more levels than may be; looks level by level, so it calls itself never."""
+    level = [value]
+    for _ in range(_DEEPEST + 1):
+        level = [
+            item
+            for outer in level
+            if isinstance(outer, (dict, list))
+            for item in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def whole(value: Any) -> Any:
@@ -105,9 +127,10 @@ def _from_text(value: Any, schema: Mapping[str, Any]) -> Any:
     """Lists and objects that came as JSON text, as several models send them."""
     if isinstance(value, str) and schema.get("type") in ("array", "object") and value.lstrip()[:1] in ("[", "{"):
         try:
-            return json.loads(value)
-        except ValueError:
+            made = json.loads(value)
+        except (ValueError, RecursionError):
             return value
+        return value if _is_deep(made) else made
     return value
 
 

@@ -19,6 +19,7 @@ from hermes_engine.tools.context import ToolContext
 from hermes_engine.tools.registry import tool
 
 WAIT_SECONDS = 60.0
+MOST_SECONDS = 1e7
 _LOG_LINES = 200
 
 
@@ -35,8 +36,11 @@ async def terminal(
         cwd: Folder for this call only.
         background: Return at once; the tool process looks after it. For servers and other long work.
     """
-    if timeout is not None and not 0 < timeout < 1e7:
-        raise ToolFault("timeout must be a positive number of seconds; leave it out for the usual limit")
+    if timeout is not None and not 0 < timeout <= MOST_SECONDS:
+        raise ToolFault(
+            f"timeout must be a number of seconds above 0 and at most {MOST_SECONDS:.0f}, not {timeout:g}; leave it "
+            "out for the usual limit, or use background=true for work without one"
+        )
     folder, note = _folder(ctx, cwd)
     if background:
         return _started(await ctx.sandbox.start(command, cwd=folder, env=ctx.workspace.env), note)

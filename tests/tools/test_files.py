@@ -121,6 +121,26 @@ async def test_f8_8_refusals_leave_the_file_alone(hands: Hands, folder: Path) ->
     assert "does not exist" in (await hands.call("patch", path="none", old_text="a", new_text="b")).text
 
 
+async def test_occurrences_that_overlap_are_counted(hands: Hands, folder: Path) -> None:
+    for content, old, said in [
+        ("aaa", "aa", "occurs 2 times in f (lines 1, 1)"),
+        ("x\n\n\n\n", "\n\n", "occurs 3 times in f (lines 1, 2, 3)"),
+        ("a" * 5000, "a", "occurs more than 1000 times"),
+    ]:
+        (folder / "f").write_text(content)
+        result = await hands.call("patch", path="f", old_text=old, new_text="y")
+        assert (result.status, said in result.text) == ("error", True), result.text
+        assert (folder / "f").read_text() == content
+
+
+async def test_patch_changes_no_binary_file(hands: Hands, folder: Path) -> None:
+    content = b"\x7fELF" + b"x" * 10_000 + b"word\0"
+    (folder / "f").write_bytes(content)
+    result = await hands.call("patch", path="f", old_text="word", new_text="other")
+    assert (result.status, "f is a binary file" in result.text) == ("error", True)
+    assert (folder / "f").read_bytes() == content
+
+
 async def test_f8_8_backslash_n_is_written_literally(hands: Hands, folder: Path) -> None:
     (folder / "f").write_text("X")
     await hands.call("patch", path="f", old_text="X", new_text=r"a\nb\\1\g<0>")

@@ -260,8 +260,10 @@ async def test_a_tool_of_another_maker_asks_by_its_effect(make_hands: MakeHands)
     tool = make_tool(post, "x", "Post", effect="change", title="text")
     assert (await make_hands("auto", extra=[tool]).call("post", text="a")).ok
     assert (await make_hands("plan", extra=[tool]).call("post", text="a")).status == "denied"
-    assert (await make_hands("ask", extra=[tool], allow=["post"]).call("post", text="a")).ok
-    assert (await make_hands("yolo", extra=[tool], deny=["post"]).call("post", text="a")).status == "denied"
+    assert (await make_hands("ask", extra=[tool], allow=["post"], known=["post"]).call("post", text="a")).ok
+    assert (
+        await make_hands("yolo", extra=[tool], deny=["post"], known=["post"]).call("post", text="a")
+    ).status == "denied"
     hands = make_hands("ask", extra=[tool], attended=True)
     _, asked = await asking(hands, ("post", {"text": "hello"}), Answer("session"))
     assert (asked[0].title, asked[0].rule) == ("Post hello", "post")
@@ -286,6 +288,21 @@ async def test_after_web_text_a_host_that_no_person_named_asks(make_hands: MakeH
     assert asked[0].rule == "web_fetch(x.test)"
     result, asked = await asking(named, ("web_fetch", {"url": "http://x.test/again"}))
     assert len(asked) == 1
+
+
+async def test_a_denied_fetch_says_how_to_allow_it_and_that_way_works_unattended(make_hands: MakeHands) -> None:
+    async def fetched(*allow: str) -> ToolResult:
+        hands = make_hands("auto", allow=allow, limits=ToolLimits(web=WebSettings(allow_private=True)))
+        hands.gate.note_taint("first.example")
+        return await hands.call("web_fetch", url="http://127.0.0.1:9/next")
+
+    denied = await fetched()
+    assert denied.status == "denied"
+    assert "approvals.allow: [web_fetch] for every host or [web_fetch(127.0.0.1)] for this one" in denied.text
+    assert (await fetched("web_fetch(other.example)")).status == "denied"
+    for rule in ("web_fetch", "web_fetch(127.0.0.1)"):
+        result = await fetched(rule)
+        assert (result.status, "cannot fetch" in result.text) == ("error", True)  # let through; nobody listens there
 
 
 def test_what_a_person_names_is_hosts_not_files() -> None:

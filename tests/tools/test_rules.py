@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hermes_engine.errors import ConfigError
-from hermes_engine.tools.rules import parse_rule
+from hermes_engine.tools.rules import parse_rule, parse_rules
+from hermes_engine.toolsets import TOOLSETS
 from tests.tools.conftest import MakeHands
 
 
@@ -83,3 +84,21 @@ async def test_rules_for_files(make_hands: MakeHands) -> None:
 def test_a_bad_rule_is_a_configuration_error(text: str) -> None:
     with pytest.raises(ConfigError):
         parse_rule(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [("touch", "terminal(touch)"), ("git(push)", "terminal(git push)"), ("Terminal(ls)", "terminal(git status)")],
+)
+def test_a_rule_that_names_no_tool_is_refused_with_the_form(make_hands: MakeHands, text: str, form: str) -> None:
+    for rules in ({"deny": [text]}, {"allow": ["terminal", text]}):
+        with pytest.raises(ConfigError, match="names no tool") as raised:
+            make_hands("auto", **rules)
+        assert form in (raised.value.hint or "")
+
+
+def test_rules_may_name_every_tool_also_those_of_later_versions() -> None:
+    names = [name for tools in TOOLSETS.values() for name in tools]
+    assert {"spawn_agent", "kanban_create", "web_search"} <= set(names)
+    assert [rule.tool for rule in parse_rules([*names, "edit(src/**)"])] == [*names, "edit"]
+    assert parse_rules(["post"], also=["post"])[0].tool == "post"

@@ -157,6 +157,20 @@ def test_f7_5_what_is_no_object_is_refused(text: str) -> None:
         parse_arguments("sample", text)
 
 
+@pytest.mark.parametrize("depth", [101, 900, 5_000, 200_000])
+def test_arguments_nested_without_measure_are_refused(depth: int) -> None:
+    for text in ('{"path": ' + "[" * depth + "]" * depth + "}", '{"a": ' * depth + "1" + "}" * depth):
+        with pytest.raises(ToolFault, match="nested more than 100 levels"):
+            parse_arguments("sample", text)
+    with pytest.raises(ToolFault, match="bad arguments for sample"):
+        checked(path="f", jobs="[" * depth + "]" * depth)
+
+
+def test_deep_arguments_that_are_real_pass() -> None:
+    text = '{"path": ' + "[" * 99 + "]" * 99 + "}"
+    assert list(parse_arguments("sample", text)) == ["path"]
+
+
 def test_f2_5_lone_surrogates_in_arguments_are_replaced() -> None:
     assert parse_arguments("sample", '{"path": "a\\ud83d", "l": [{"\\udc00": "😀"}]}') == {
         "path": "a\ufffd",

@@ -102,6 +102,24 @@ async def test_what_is_no_text_and_what_failed_is_said(local: Hands, site: Site)
     assert (missing.status, missing.data["http_status"], "nothing here" in missing.text) == ("error", 404, True)
 
 
+async def test_the_status_comes_first_where_an_answer_names_no_kind(local: Hands, site: Site) -> None:
+    site.answers["/gone"] = (404, {}, b"no such page")
+    site.answers["/page"] = (500, {}, b" <!DOCTYPE html><body><h2>Broken</h2></body>")
+    site.answers["/raw"] = (500, {}, b"\x7fELF\0\0")
+    site.answers["/file"] = (404, {"Content-Type": "application/octet-stream"}, b"abc")
+    for path, status, said in [
+        ("/gone", 404, "\nno such page"),
+        ("/page", 500, "\n## Broken"),
+        ("/raw", 500, f"status 500 from {site.url('/raw')}: the answer is of unknown type and binary, 6 B"),
+        ("/file", 404, f"status 404 from {site.url('/file')}: the answer is application/octet-stream, 3 B"),
+    ]:
+        result = await local.call("web_fetch", url=site.url(path))
+        assert (result.status, result.data["http_status"]) == ("error", status)
+        assert f"status {status}" in result.text.partition("\n")[0]
+        assert said in result.text
+        assert result.display.summary.startswith(f"{status} · ")
+
+
 async def test_f10_7_size_and_time_are_limited(local: Hands, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     bomb = gzip.compress(b"a" * 50_000_000)
     site.answers["/bomb"] = (200, {"Content-Type": "text/plain", "Content-Encoding": "gzip"}, bomb)
