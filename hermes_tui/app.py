@@ -9,7 +9,6 @@ import asyncio
 import gc
 import signal
 import sys
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -20,7 +19,7 @@ from textual.binding import Binding, BindingType
 
 from hermes_engine.errors import HermesError
 from hermes_tui import running
-from hermes_tui.desk import Desk, Start, git_branch
+from hermes_tui.desk import Desk, Pace, Start, git_branch
 from hermes_tui.screens.chat import STYLES, ChatScreen
 from hermes_tui.screens.host import Host
 from hermes_tui.screens.leaving import Leaving
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
     from hermes_engine.profiles import Resolved
 
 FRAME_SECONDS = 0.25
-MIN_PAUSE = 1 / 30
-"""Between two drains of the bridge; longer when drawing takes long."""
 GRACE_SECONDS = 1.2
 
 
@@ -44,7 +41,7 @@ class HermesApp(App[int]):
     """See the module's docstring."""
 
     TITLE = "Hermes"
-    CSS_PATH = STYLES
+    CSS_PATH = [*STYLES]
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f1", "keys", _("Keys"), show=False, id="app.keys"),
@@ -70,7 +67,7 @@ class HermesApp(App[int]):
         self.host = Host(self, desk)
         self.chat = self.host.chat = ChatScreen(desk, self.host)
         self.leaving = Leaving(self, desk, self.chat)
-        self._frame, self._not_before = 0, 0.0
+        self._frame, self._pace = 0, Pace()
 
     def _begin_in(self, theme: str) -> None:
         """Sets the theme before there is anything to draw; setting it the public way would read all CSS twice."""
@@ -101,7 +98,7 @@ class HermesApp(App[int]):
             with suppress(NotImplementedError, RuntimeError, ValueError):
                 asyncio.get_running_loop().add_signal_handler(number, self.leaving.leave, 128 + number)
         self._pulse = self.set_interval(FRAME_SECONDS, self._beat, pause=True)
-        self.set_timer(MIN_PAUSE, lambda: self.run_worker(self._boot(), exit_on_error=True))
+        self.set_timer(FRAME_SECONDS / 8, lambda: self.run_worker(self._boot(), exit_on_error=True))
 
     def on_unmount(self) -> None:
         CODE.stop()
@@ -163,9 +160,9 @@ class HermesApp(App[int]):
 
     def _drain(self) -> None:
         """Shows what the engine said; comes again as long as it speaks, at a pace that leaves room for keys."""
-        began = time.monotonic()
-        if began < self._not_before:
-            self.set_timer(self._not_before - began, self._drain)
+        wait = self._pace.wait()
+        if wait > 0:
+            self.set_timer(wait, self._drain)
             return
         events = self.desk.bridge.take()
         if not events:
@@ -175,9 +172,7 @@ class HermesApp(App[int]):
         self.chat.take(events)
         if self.desk.alive:
             self._pulse.resume()
-        pause = max(MIN_PAUSE, 3 * (time.monotonic() - began + self.chat.transcript.cost))
-        self._not_before = time.monotonic() + pause
-        self.set_timer(pause, self._drain)
+        self.set_timer(self._pace.pause(self.chat.transcript.cost, typed=self.chat.edited), self._drain)
 
     def _beat(self) -> None:
         """Four times a second while anything runs."""

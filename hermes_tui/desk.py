@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+MIN_PAUSE, TYPING_PAUSE = 1 / 30, 1 / 12
+"""Least seconds between two drains of the bridge, and while the person types: their letters come first."""
+
+
 @dataclass(frozen=True, slots=True)
 class Start:
     """How the app was started.
@@ -179,6 +183,31 @@ class Desk:
             hint=hint,
             unseen=unseen,
         )
+
+
+class Pace:
+    """How often the bridge is drained: as often as it is worth, and never so often that keys have to wait."""
+
+    def __init__(self) -> None:
+        self._began = self._due = 0.0
+
+    def wait(self) -> float:
+        """Seconds until the next drain is due; 0 begins one."""
+        now = time.monotonic()
+        if now < self._due:
+            return self._due - now
+        self._began = now
+        return 0.0
+
+    def pause(self, cost: float, *, typed: float) -> float:
+        """Seconds until the drain after this one: longer when drawing takes long (`cost` seconds beside this one's
+        own), and while the person types (`typed`: when they did last, in monotonic seconds).
+        """
+        now = time.monotonic()
+        least = TYPING_PAUSE if now - typed < TYPING_PAUSE * 4 else MIN_PAUSE
+        seconds = max(least, 3 * (now - self._began + cost))
+        self._due = now + seconds
+        return seconds
 
 
 def short_folder(path: Path) -> str:

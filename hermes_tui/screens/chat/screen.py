@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -75,6 +76,8 @@ class ChatScreen(SteadyScreen[None]):
         self.sending = Sending(self)
         self.side_mode = "auto"
         self.frame = 0
+        self.edited = 0.0
+        """When the draft changed last, in monotonic seconds."""
         self.welcome: WelcomeBlock | None = None
         self._drawer = False
 
@@ -317,6 +320,7 @@ class ChatScreen(SteadyScreen[None]):
 
     def on_prompt_edited(self) -> None:
         """The draft changed: proposals, and remarks are over."""
+        self.edited = time.monotonic()
         if not self.prompt.empty:
             self.asking.hint = self.sending.hint = ""
         self.completing.edited()

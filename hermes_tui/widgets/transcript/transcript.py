@@ -157,11 +157,7 @@ class Transcript(TranscriptView, can_focus=True):
     def allow_select(self) -> bool:
         return True
 
-    def marked(self, strip: Strip, line: int) -> Strip:
-        selection = self.text_selection
-        span = selection.get_span(line) if selection is not None else None
-        if span is None:
-            return strip
+    def marked(self, strip: Strip, span: tuple[int, int]) -> Strip:
         start, end = span
         text = strip.text
         stop = len(text) if end < 0 else end

@@ -9,12 +9,15 @@ import time
 from collections.abc import Iterable
 
 from rich.segment import Segment
+from rich.style import Style
 from textual import events
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.reactive import reactive
 from textual.scroll_view import ScrollView
+from textual.selection import Selection
 from textual.strip import Strip
+from textual.widget import Widget
 
 from hermes_tui.widgets.blocks import AnswerBlock, Block, RequestBlock
 from hermes_tui.widgets.look import look_of
@@ -49,6 +52,8 @@ class TranscriptView(ScrollView):
         self._pending = False
         self._dirty_from: int | None = None
         self._animated: set[Block] = set()
+        self._base = Style()
+        self._marked: Selection | None = None
         self.cost = 0.0
         """Seconds the last settling took."""
 
@@ -164,8 +169,11 @@ class TranscriptView(ScrollView):
         target = self._target(sheet, view)
         self._settling = True
         try:
-            if sheet.total != self.virtual_size.height or self.virtual_size.width != self.size.width:
-                self.virtual_size = Size(self.size.width, sheet.total)
+            size = Size(self.size.width, sheet.total)
+            if size != self.virtual_size:
+                # not the public way, which lays the whole screen out again: nothing but the scroll bar depends on it
+                self.set_reactive(Widget.virtual_size, size)
+                self._scroll_update(size)
             if round(self.scroll_y) != target:
                 self.scroll_y = self.scroll_target_y = target
         finally:
@@ -293,9 +301,14 @@ class TranscriptView(ScrollView):
 
     # Drawing
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        # both are looked up through the whole tree of widgets: once a picture, not once a line
+        self._base, self._marked = self.rich_style, self.text_selection
+        return super().render_lines(crop)
+
     def render_line(self, y: int) -> Strip:
         sheet, width = self.sheet, self.size.width
-        base = self.rich_style
+        base = self._base
         line = self.scroll_offset.y + y
         if sheet.width <= 0 or line >= sheet.total or not len(sheet):
             return Strip.blank(width, base)
@@ -304,15 +317,17 @@ class TranscriptView(ScrollView):
         strip = strip.apply_style(base).adjust_cell_length(width, base)
         if self._cursor is sheet.blocks[place] and self.has_focus and offset >= sheet.gap(place):
             strip = self._with_cursor(strip)
-        return self.marked(strip, line).apply_offsets(0, line)
+        if self._marked is not None and (span := self._marked.get_span(line)) is not None:
+            strip = self.marked(strip, span)
+        return strip.apply_offsets(0, line)
 
-    def marked(self, strip: Strip, line: int) -> Strip:
-        """The line as the mouse has marked it."""
+    def marked(self, strip: Strip, span: tuple[int, int]) -> Strip:
+        """The line with a span of it marked."""
         return strip
 
     def _with_cursor(self, strip: Strip) -> Strip:
         look = look_of(self)
-        bar = Segment(look.glyphs.user, self.rich_style + look.accent)
+        bar = Segment(look.glyphs.user, self._base + look.accent)
         return Strip([bar, *strip.crop(1)], strip.cell_length)
 
     @property
