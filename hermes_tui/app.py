@@ -41,7 +41,7 @@ class HermesApp(App[int]):
     """See the module's docstring."""
 
     TITLE = "Hermes"
-    CSS_PATH = [*STYLES]
+    CSS_PATH = STYLES
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f1", "keys", _("Keys"), show=False, id="app.keys"),

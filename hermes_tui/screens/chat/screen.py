@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from hermes_tui.presenter.chat import ChatPresenter
 
 
-STYLES = [Path(__file__).with_name("chat.tcss"), Path(prompt.__file__).with_name("prompt.tcss")]
+STYLES: list[str | PurePath] = [Path(__file__).with_name("chat.tcss"), Path(prompt.__file__).with_name("prompt.tcss")]
 """The screen's style sheets. The app loads them: the toolkit passes over those of an app's first screen."""
 
 
