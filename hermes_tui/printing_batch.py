@@ -91,8 +91,12 @@ class Pace:
 
     @property
     def done(self) -> int:
-        """Rows that need nothing more, those of earlier invocations included."""
-        return self.before + self.ended
+        """Rows that need nothing more, those of earlier invocations included.
+
+        What ended may be taken back (a refusal of all rows), and `retry` leaves pending rows alone: the counts know.
+        """
+        settled = self.total - self.counts.get("pending", 0)
+        return min(self.before + self.ended, settled)
 
     @property
     def seconds_left(self) -> float | None:
@@ -143,7 +147,10 @@ def duration(seconds: float) -> str:
 def opening(event: BatchStarted) -> str:
     """What a run begins with."""
     rows = ngettext("{n} row", "{n} rows", event.total).format(n=event.total)
-    before = _(", {n} done before").format(n=event.done) if event.done else ""
+    finished = event.counts.get("kept", 0) + event.counts.get("rejected", 0)
+    before = _(", {n} done before").format(n=finished) if finished else ""
+    if invalid := event.counts.get("invalid", 0):
+        before += _(", {n} invalid").format(n=invalid)
     workers = ngettext("{n} at once", "{n} at once", event.workers).format(n=event.workers)
     return f"{one_line(event.name)}: {rows}{before}, {workers} → {one_line(event.folder)}"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from hermes_engine import __version__
 from hermes_engine.batch.card import card
@@ -16,13 +16,16 @@ from hermes_engine.batch.folder import RunFolder, read_object, write_object
 from hermes_engine.batch.job import RowResult
 from hermes_engine.batch.plan import Plan
 from hermes_engine.batch.setup import Setup
-from hermes_engine.batch.statistics import Counts, Spending, usage_of
+from hermes_engine.batch.statistics import Counts, Spending, number, usage_of
 from hermes_engine.batch.writer import now
 from hermes_engine.errors import StateError
 from hermes_engine.messages import Usage
 from hermes_engine.paths import write_atomic
 from hermes_engine.protocols import ToolSchema
 from hermes_engine.redaction import Redactor
+
+State = Literal["running", "done", "interrupted", "stopped", "failed"]
+"""done | interrupted (a person asked) | stopped (a cap, the server) | failed (a fault)."""
 
 _LINES_NAMED = 100
 
@@ -33,12 +36,14 @@ class Books:
     def __init__(self, setup: Setup, plan: Plan, redactor: Redactor) -> None:
         self._setup, self._plan, self._redactor = setup, plan, redactor
         self._begun = time.monotonic()
-        self.state = "running"
+        self.state: State = "running"
         self.reason = ""
         self._retrying: set[str] = set()
         before = _checkpoint(setup.folder)
-        self._seconds_before = float(before.get("seconds", 0.0))
-        self._invocations = int(before.get("invocations", 0)) + 1
+        self._seconds_before = number(before, "seconds")
+        self._invocations = int(number(before, "invocations")) + 1
+        self.lost = 0 if plan.ledger.damaged else _lost(before, setup.folder)
+        """Bytes of rows that the last checkpoint knew and the files lack."""
         self.spent = _spent(before, plan)
         self._tools: dict[str, ToolSchema] = {}
         for schema in setup.stored.get("tools", []):
@@ -166,7 +171,10 @@ class Books:
             distribution=options.distribution,
             counts=self.counts().as_dict(),
         )
-        write_atomic(self._setup.folder.card, text)
+        try:
+            write_atomic(self._setup.folder.card, text)
+        except OSError as error:
+            raise StateError(f"cannot write {self._setup.folder.card}: {error.strerror or error}") from error
 
 
 def _checkpoint(folder: RunFolder) -> dict[str, Any]:
@@ -180,12 +188,13 @@ def _checkpoint(folder: RunFolder) -> dict[str, Any]:
 def _spent(checkpoint: Mapping[str, Any], plan: Plan) -> Spending:
     """What the run has used until now: as the last checkpoint says, at least what its rows say."""
     told = checkpoint.get("spent")
+    told = told if isinstance(told, dict) else {}
     in_rows = plan.ledger.tally.usage
     spent = Spending()
-    if isinstance(told, dict) and int(told.get("total_tokens", 0)) >= in_rows.total_tokens:
+    if told and number(told, "total_tokens") >= in_rows.total_tokens:
         spent.add(usage_of({"usage": told}))
-        spent.unknown_tokens = int(told.get("unknown_tokens", 0))
-        spent.unknown_cost = int(told.get("unknown_cost", 0))
+        spent.unknown_tokens = int(number(told, "unknown_tokens"))
+        spent.unknown_cost = int(number(told, "unknown_cost"))
         return spent
     return Spending(
         in_rows.prompt_tokens,
@@ -195,3 +204,15 @@ def _spent(checkpoint: Mapping[str, Any], plan: Plan) -> Spending:
         in_rows.unknown_tokens,
         in_rows.unknown_cost,
     )
+
+
+def _lost(checkpoint: Mapping[str, Any], folder: RunFolder) -> int:
+    """How many bytes the row files, which only grow, are shorter than the checkpoint says: a crash of the machine."""
+    told = checkpoint.get("files")
+    batches = told.get("batches") if isinstance(told, dict) else None
+    if not isinstance(told, dict) or not isinstance(batches, dict):
+        return 0
+    found = sum(folder.batch(which).stat().st_size for which in folder.batches())
+    rejected = folder.rejected.stat().st_size if folder.rejected.exists() else 0
+    missing = max(0, number(batches, "bytes") - found) + max(0, number(told, "rejected.jsonl") - rejected)
+    return int(missing)

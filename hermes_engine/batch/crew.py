@@ -170,8 +170,8 @@ class Crew:
     def _note_untold(self, result: RowResult) -> None:
         usage, options = result.usage, self.options
         if result.turns:
-            blind = (options.max_cost_usd is not None and not usage.cost_known) or (
-                options.max_total_tokens is not None and not usage.tokens_known
+            blind = (options.max_cost_usd is not None and not usage.cost_known and not usage.cost_usd) or (
+                options.max_total_tokens is not None and not usage.tokens_known and not usage.total_tokens
             )
             self.untold = self.untold + 1 if blind else 0
 

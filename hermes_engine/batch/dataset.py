@@ -22,6 +22,13 @@ from hermes_engine.errors import StateError, UnknownName, UsageError
 from hermes_engine.toolsets import expand
 
 BOM = b"\xef\xbb\xbf"
+LONGEST_LINE = 64 << 20
+"""Bytes a line may have; a longer one is no prompt, and would not fit into memory several times."""
+
+LONGEST_NUMBER = 4000
+"""Digits a whole number may have; Python refuses more than 4300."""
+
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _OWN = frozenset({"prompt", "cwd", "docker_image", "image", "toolsets"})
 
 
@@ -34,6 +41,7 @@ class Place:
         offset, length: bytes of the line.
         key: see `key_of`, with the multiplicity.
         cwd: real path of the folder it names, or "".
+        extra: hash of what else its line holds.
     """
 
     index: int
@@ -41,6 +49,7 @@ class Place:
     length: int
     key: str
     cwd: str = ""
+    extra: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +81,16 @@ class Dataset:
         """SHA-256 of the bytes, after `scan` read all of them."""
         self._refused = refused or (lambda name: "")
         try:
-            self._file: BinaryIO = path.open("rb")
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe is not waited for
         except OSError as error:
             raise UsageError(f"cannot read the dataset {path}: {error.strerror or error}") from None
-        if not stat.S_ISREG(path.stat().st_mode):
-            self._file.close()
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISREG(mode):
+            os.close(descriptor)
+            if stat.S_ISDIR(mode):
+                raise UsageError(f"the dataset {path} is a directory, not a file", hint="name the file in it")
             raise UsageError(f"the dataset {path} is not a file", hint="a pipe cannot be resumed; write it to a file")
+        self._file: BinaryIO = os.fdopen(descriptor, "rb")
 
     def close(self) -> None:
         """Closes the file."""
@@ -89,21 +102,34 @@ class Dataset:
         equal: Counter[str] = Counter()
         self._file.seek(0)
         offset = taken = 0
-        for index, line in enumerate(self._file):
-            hasher.update(line)
-            start, offset = offset, offset + len(line)
+        for index, (line, length) in enumerate(self._lines(hasher.update)):
+            start, offset = offset, offset + length
             if (limit is not None and taken >= limit) or not line.removeprefix(BOM).strip():
                 continue
             taken += 1
             try:
+                if length > LONGEST_LINE:
+                    raise ValueError(f"longer than {LONGEST_LINE >> 20} MiB")
                 row = self._parsed(line, index)
             except ValueError as error:
                 yield Invalid(index + 1, str(error))
                 continue
             times = equal[row.key]
             equal[row.key] += 1
-            yield Place(index, start, len(line), f"{row.key}-{times}", str(row.cwd.resolve()) if row.cwd else "")
+            cwd = str(row.cwd.resolve()) if row.cwd else ""
+            yield Place(index, start, length, f"{row.key}-{times}", cwd, hash(row.extra))
         self.digest = hasher.hexdigest()
+
+    def _lines(self, read: Callable[[bytes], object]) -> Iterator[tuple[bytes, int]]:
+        """Each line with its length; of one that is too long its beginning. `read` gets all bytes."""
+        while line := self._file.readline(LONGEST_LINE + 1):
+            read(line)
+            length, end = len(line), line
+            while len(end) > LONGEST_LINE and not end.endswith(b"\n"):
+                end = self._file.readline(LONGEST_LINE + 1)
+                read(end)
+                length += len(end)
+            yield line, length
 
     def row(self, place: Place, sample: int = 0) -> Row:
         """The row at a place.
@@ -168,9 +194,11 @@ def _object(line: bytes) -> dict[str, Any]:
     try:
         text = line.decode("utf-8")
     except UnicodeDecodeError as error:
+        if line.startswith(_UTF16):
+            raise ValueError("not UTF-8 but UTF-16; save the file as UTF-8") from None
         raise ValueError(f"not UTF-8 at byte {error.start + 1} of the line") from None
     try:
-        data = json.loads(text, parse_constant=_no_number)
+        data = json.loads(text, parse_constant=_no_number, parse_int=_whole_number)
     except ValueError as error:
         raise ValueError(f"not JSON: {error}") from None
     except RecursionError:
@@ -182,6 +210,12 @@ def _object(line: bytes) -> dict[str, Any]:
 
 def _no_number(name: str) -> Any:
     raise ValueError(f"{name} is not a JSON value")
+
+
+def _whole_number(digits: str) -> int:
+    if len(digits) > LONGEST_NUMBER:
+        raise ValueError(f"a number of {len(digits)} digits")
+    return int(digits)
 
 
 def _text(data: dict[str, Any], name: str) -> str:

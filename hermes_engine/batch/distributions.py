@@ -80,17 +80,20 @@ def draws(distribution: Distribution, settings: Settings) -> tuple[Draws, tuple[
     """The odds in effect.
 
     Returns:
-        The draws, and the sets left out because they are not enabled.
+        The draws, and the sets left out because they are not enabled. No draws where the profile has no toolset.
 
     Raises:
         UsageError: no set is left.
     """
+    if distribution.where_enabled and "toolsets" in settings.model_fields_set and not expand(settings.toolsets):
+        return (), ()  # the profile says: no tools
     possible = {name: odds for name, odds in distribution.odds.items() if odds > 0 and tools_of([name])}
     usable = [name for name in possible if not refusal(name, settings, by_default=not distribution.where_enabled)]
     left_out = tuple(name for name in possible if name not in usable)
     if not usable:
+        why = f": {', '.join(left_out)} not enabled" if left_out else ""
         hint = f"hermes tools enable {left_out[0]}" if left_out else "give a set more than 0"
-        raise UsageError(f"the distribution {distribution.name} has no toolset that can be drawn", hint=hint)
+        raise UsageError(f"the distribution {distribution.name} has no toolset that can be drawn{why}", hint=hint)
     return tuple((name, possible[name] / 100) for name in TOOLSETS if name in usable), left_out
 
 

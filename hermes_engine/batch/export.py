@@ -50,19 +50,26 @@ def export(folder: RunFolder, form: Form, target: Path | BinaryIO, *, everything
         everything: also rows that ended before they were done.
     """
     left_out: Counter[str] = Counter()
+    seen: set[str] = set()
+    """Kept rows: an earlier failure of theirs may still stand in its file."""
     if isinstance(target, Path):
         with replacing(target) as stream:
-            written = _write(folder, form, stream, left_out, everything=everything)
+            written = _write(folder, form, stream, left_out, seen, everything=everything)
     else:
-        written = _write(folder, form, target, left_out, everything=everything)
-    left_out.update(f"rejected: {record.get('reject_reason')}" for _line, record in _lines(folder.rejected))
-    left_out.update(f"failed: {record.get('error_kind')}" for _line, record in _lines(folder.failed))
+        written = _write(folder, form, target, left_out, seen, everything=everything)
+    others = {identity(record): f"failed: {record.get('error_kind')}" for _line, record in _lines(folder.failed)}
+    for _line, record in _lines(folder.rejected):
+        others[identity(record)] = f"rejected: {record.get('reject_reason')}"
+    left_out.update(reason for row, reason in others.items() if row not in seen)
     return Exported(written, dict(left_out))
 
 
-def _write(folder: RunFolder, form: Form, stream: BinaryIO, left_out: Counter[str], *, everything: bool) -> int:
+def _write(
+    folder: RunFolder, form: Form, stream: BinaryIO, left_out: Counter[str], seen: set[str], *, everything: bool
+) -> int:
     written = 0
     for line, record in kept_rows(folder):
+        seen.add(identity(record))
         if everything or record.get("completed"):
             stream.write(form(record, line))
             written += 1

@@ -120,7 +120,7 @@ def _take_out_bad(path: Path) -> int:
 def _object(line: bytes) -> dict[str, Any] | None:
     try:
         value = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 
@@ -128,7 +128,10 @@ def _object(line: bytes) -> dict[str, Any] | None:
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """A stream whose content takes the file's place when the block ends well; private, on the disk before it shows."""
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    except OSError as error:
+        raise StateError(f"cannot write {path}: {error.strerror or error}") from error
     temporary = Path(name)
     try:
         with os.fdopen(descriptor, "wb", buffering=1 << 18) as stream:

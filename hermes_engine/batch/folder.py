@@ -18,11 +18,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hermes_engine.batch.options import DELETE_IT
 from hermes_engine.batch.rows import remove_tree
 from hermes_engine.errors import StateError, UnknownName, UsageError
 from hermes_engine.paths import open_private, private_dir, safe_name, write_atomic
 
 _BATCH = re.compile(r"batch_(\d+)\.jsonl\Z")
+_HALF_WRITTEN = re.compile(r"\.(?:.+\.jsonl?|README\.md|control)\.[a-z0-9_]+\Z")
+_SETTINGS: Mapping[str, type] = {"options": dict, "dataset": dict, "tools": list, "changes": list, "system_prompt": str}
 _WORK_PREFIX = "hermes-rows-"
 
 
@@ -97,9 +100,18 @@ class RunFolder:
         """Content of `run.json`; {} when there is none.
 
         Raises:
-            StateError: it cannot be read.
+            StateError: it cannot be read, or is something else.
         """
-        return read_object(self.run_json)
+        try:
+            settings = read_object(self.run_json)
+        except StateError as error:
+            raise StateError(str(error), hint=DELETE_IT) from None
+        for name, kind in _SETTINGS.items():
+            if not isinstance(settings.get(name, kind()), kind):
+                raise StateError(f"{self.run_json} is not a run's settings: {name}", hint=DELETE_IT)
+        if not all(isinstance(schema, dict) and "function" in schema for schema in settings.get("tools", [])):
+            raise StateError(f"{self.run_json} is not a run's settings: tools", hint=DELETE_IT)
+        return settings
 
     def check(self, *, resume: bool) -> None:
         """Sees whether a run of this name may be worked. Changes nothing.
@@ -144,7 +156,12 @@ def all_runs(output_dir: Path) -> list[RunFolder]:
     if not output_dir.is_dir():
         return []
     found = (RunFolder(item) for item in sorted(output_dir.iterdir()) if item.is_dir())
-    return [folder for folder in found if folder.started]
+    return [folder for folder in found if _readable(folder) and folder.started]
+
+
+def _readable(folder: RunFolder) -> bool:
+    """Whether one may look into it: a folder of somebody else is no reason to list no run."""
+    return os.access(folder.root, os.R_OK | os.X_OK)
 
 
 def read_object(path: Path) -> dict[str, Any]:
@@ -153,7 +170,9 @@ def read_object(path: Path) -> dict[str, Any]:
         value = json.loads(path.read_bytes())
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise StateError(f"{path} cannot be read: {error.strerror or error}") from None
+    except (ValueError, RecursionError) as error:
         raise StateError(f"{path} cannot be read: {error}") from None
     return value if isinstance(value, dict) else {}
 
@@ -244,8 +263,9 @@ def _fresh_work(work_dir: Path | None) -> Path:
 def _clear_left_over(folder: RunFolder) -> None:
     """Removes half-written files, old orders, and the rows' folder of a killed process when it is surely ours."""
     folder.control.unlink(missing_ok=True)
-    for item in folder.root.glob(".*.json*.*"):
-        item.unlink(missing_ok=True)
+    for item in folder.root.iterdir():
+        if _HALF_WRITTEN.match(item.name):
+            item.unlink(missing_ok=True)
     try:
         told = read_object(folder.lock)
     except StateError:

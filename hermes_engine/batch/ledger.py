@@ -27,6 +27,8 @@ class Spot(NamedTuple):
     """The `prompt_index` in it."""
     shape: int
     """Which set of tools its counters name, see `Ledger.shapes`."""
+    extra: int
+    """Hash of what it carries of the dataset's line."""
 
 
 class Failure(NamedTuple):
@@ -49,6 +51,7 @@ class Ledger:
         shapes: each set of tool names met, in order.
         tally: sums over the rows that are in the dataset.
         damaged: whole lines that could not be read.
+        last_batch: highest batch number that some record names, −1 for none.
         stale: whether `failed.jsonl` holds lines of rows that are not failed now.
     """
 
@@ -59,6 +62,7 @@ class Ledger:
     shapes: dict[tuple[str, ...], int] = field(default_factory=dict)
     tally: Tally = field(default_factory=Tally)
     damaged: int = 0
+    last_batch: int = -1
     stale: bool = False
 
     def tools(self) -> tuple[str, ...]:
@@ -115,6 +119,17 @@ def identity(record: Record) -> str:
     return ident(key, record.get("sample", 0)) if isinstance(key, str) else ""
 
 
+def extra_of(record: Record) -> int:
+    """Hash of what a record carries of its line; comparable within a process."""
+    return hash(record["metadata"].get("extra"))
+
+
+def _batch_of(record: Record) -> int:
+    metadata = record.get("metadata")
+    number = metadata.get("batch_num") if isinstance(metadata, dict) else None
+    return number if isinstance(number, int) else -1
+
+
 def read_ledger(folder: RunFolder, rows: Container[str]) -> Ledger:
     """Reads all row files of a run, mending them; rows that are not among `rows` count as removed."""
     ledger = Ledger()
@@ -129,17 +144,20 @@ def read_ledger(folder: RunFolder, rows: Container[str]) -> Ledger:
                 continue
             if row in rows:
                 shape = ledger.shape(tuple(record.get("tool_stats", {})))
-                ledger.keep(row, Spot(number, offset, length, record.get("prompt_index", -1), shape), record)
+                place = record.get("prompt_index", -1)
+                ledger.keep(row, Spot(number, offset, length, place, shape, extra_of(record)), record)
             else:
                 ledger.removed += 1
     for _offset, _length, record in read_lines(folder.rejected, bad):
         row = identity(record)
+        ledger.last_batch = max(ledger.last_batch, _batch_of(record))
         if row not in rows:
             ledger.removed += 1
         elif not ledger.settled(row):
             ledger.reject(row, record)
     for offset, length, record in read_lines(folder.failed, bad):
         row = identity(record)
+        ledger.last_batch = max(ledger.last_batch, _batch_of(record))
         if row in rows and not ledger.settled(row):
             ledger.fail(row, offset, length, record)
         else:

@@ -6,14 +6,16 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import BinaryIO
 
+from hermes_engine.batch.dataset import Place
 from hermes_engine.batch.files import replacing
 from hermes_engine.batch.folder import RunFolder
 from hermes_engine.batch.job import Record
 from hermes_engine.batch.ledger import Ledger, Spot
 from hermes_engine.batch.trajectory import line_of
+from hermes_engine.errors import StateError
 
 _OPEN_AT_ONCE = 64
 
@@ -41,25 +43,35 @@ class _Sources:
             stream.close()
 
 
-def merged_lines(folder: RunFolder, ledger: Ledger, places: Mapping[str, int]) -> Iterator[bytes]:
+Carried = Callable[[Place], str]
+"""What the present line of a row carries beside its own keys, as JSON text without secrets."""
+
+
+def merged_lines(folder: RunFolder, ledger: Ledger, places: Mapping[str, Place], carried: Carried) -> Iterator[bytes]:
     """Every kept row's line, by place in the dataset and then sample, each with the same set of tools.
 
     Args:
         folder: of the run.
         ledger: where the lines are.
-        places: identity → place in the present dataset.
+        places: identity → where the row stands in the present dataset.
+        carried: asked for a row whose line carries something else than its record.
     """
     tools = ledger.tools()
     whole = ledger.shapes.get(tools, -1)
-    order = sorted((places[row], int(row.rpartition("/")[2]), spot) for row, spot in ledger.kept.items())
+    order = sorted((places[row].index, int(row.rpartition("/")[2]), row) for row in ledger.kept)
     sources = _Sources(folder)
     with contextlib.closing(sources):
-        for place, _sample, spot in order:
+        for index, _sample, row in order:
+            place, spot = places[row], ledger.kept[row]
             line = sources.read(spot)
-            if spot.place == place and spot.shape == whole:
+            if (spot.place, spot.shape, spot.extra) == (index, whole, place.extra):
                 yield line
-            else:
-                yield line_of(_fitted(json.loads(line), place, tools))
+                continue
+            record = _fitted(json.loads(line), index, tools)
+            if spot.extra != place.extra:
+                with contextlib.suppress(StateError):  # the dataset is being changed: the record says what it was
+                    record["metadata"]["extra"] = carried(place)
+            yield line_of(record)
 
 
 def _fitted(record: Record, place: int, tools: tuple[str, ...]) -> Record:
@@ -74,10 +86,10 @@ def _fitted(record: Record, place: int, tools: tuple[str, ...]) -> Record:
     }
 
 
-def merge(folder: RunFolder, ledger: Ledger, places: Mapping[str, int]) -> None:
+def merge(folder: RunFolder, ledger: Ledger, places: Mapping[str, Place], carried: Carried) -> None:
     """Writes `trajectories.jsonl` whole."""
     with replacing(folder.trajectories) as target:
-        target.writelines(merged_lines(folder, ledger, places))
+        target.writelines(merged_lines(folder, ledger, places, carried))
 
 
 def compact_failed(folder: RunFolder, ledger: Ledger) -> None:

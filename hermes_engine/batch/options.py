@@ -5,18 +5,23 @@ Knows no command line and touches no run folder.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic_core import ErrorDetails
 
-from hermes_engine.errors import UnknownName, UsageError
+from hermes_engine.errors import ConfigError, UnknownName, UsageError
 from hermes_engine.paths import safe_name
 from hermes_engine.settings import Mode, ReasoningEffort
 from hermes_engine.toolsets import expand
 
 Fsync = Literal["row", "second", "end"]
+
+DELETE_IT = "delete it and give the flags again: the rows stay"
+"""What to do with a `run.json` that cannot be used."""
 
 NOT_STORED = frozenset({"api_key", "resume", "only_failed", "output_dir"})
 """Options that belong to one invocation, never to the run."""
@@ -51,6 +56,10 @@ LATER: Mapping[str, str] = {
 }
 """Flags of the contract that come with a later version; see `refuse_later`."""
 
+RESERVED = frozenset({"model", "messages", "tools", "stream", "n"})
+"""Fields of a request that are a row's own: set from outside, the record would tell something else than was asked."""
+
+_CHOICES = {"engine": ("threads", "ray"), "sandbox": ("auto", "local", "bubblewrap", "container")}
 _HARMLESS = {"engine": ("threads",), "num_generations": (1, "1"), "sandbox": ("auto", "local")}
 
 
@@ -149,6 +158,18 @@ class BatchOptions(BaseModel):
         except UnknownName as error:
             raise ValueError(error.line) from None
 
+    @field_validator("sampling", "extra_body")
+    @classmethod
+    def _fields_of_a_request(cls, value: dict[str, Any]) -> dict[str, Any]:
+        taken = sorted(RESERVED & value.keys())
+        if taken:
+            raise ValueError(f"{', '.join(taken)} cannot be set here; a row's request has its own")
+        try:
+            json.dumps(value, allow_nan=False)
+        except ValueError:
+            raise ValueError("it holds NaN or an infinity, which are no JSON") from None
+        return value
+
     @model_validator(mode="after")
     def _prices_come_together(self) -> Self:
         if (self.price_in is None) != (self.price_out is None):
@@ -182,9 +203,22 @@ def checked(values: Mapping[str, Any]) -> BatchOptions:
     try:
         return BatchOptions.model_validate(dict(values))
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False)[0]
+        first = error.errors(include_url=False)[0]
         flag = f"--{first['loc'][0]}: " if first["loc"] else ""
-        raise UsageError(f"{flag}{first['msg'].removeprefix('Value error, ')}") from None
+        raise UsageError(f"{flag}{_said(first)}") from None
+
+
+def _said(error: ErrorDetails) -> str:
+    """What is wrong with a value, in words."""
+    words = {
+        "greater_than_equal": "{given} is too small; it must be {ge} or more",
+        "greater_than": "{given} is too small; it must be more than {gt}",
+        "less_than_equal": "{given} is too large; it must be {le} or less",
+        "finite_number": "{given} is not a finite number",
+    }
+    if error["type"] in words:
+        return words[error["type"]].format(given=error["input"], **error.get("ctx", {}))
+    return error["msg"].removeprefix("Value error, ")
 
 
 def refuse_later(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -202,6 +236,10 @@ def refuse_later(values: Mapping[str, Any]) -> dict[str, Any]:
         elif name not in LATER:
             left[name] = value
         elif value not in _HARMLESS.get(name, ()):
+            if name in _CHOICES and value not in _CHOICES[name]:
+                raise UnknownName(f"--{name}", str(value), _CHOICES[name])
+            if name == "num_generations" and not (str(value).isdecimal() and int(value)):
+                raise UsageError(f"--num_generations: {value} is not a whole number of 1 or more")
             shown = f" {value}" if name in _HARMLESS else ""
             raise _comes_later(f"--{name}{shown}")
     return left
@@ -222,13 +260,16 @@ def taken_over(options: BatchOptions, stored: Mapping[str, Any]) -> tuple[BatchO
         The options in effect, and a line for each given one that changes what rows mean.
 
     Raises:
-        UsageError: a stored value was left out because it held a secret, and is not given now.
+        ConfigError: a stored value is wrong.
     """
     if not stored:
         return options, []
     values = {name: value for name, value in stored.items() if name in BatchOptions.model_fields}
     given = options.given()
-    before = checked({**values, "run_name": options.run_name})
+    try:
+        before = checked({**values, "run_name": options.run_name})
+    except UsageError as error:
+        raise ConfigError(f"the run's run.json: {error}", hint=DELETE_IT) from None
     changes = [
         _told(name, getattr(before, name), given[name])
         for name in MEANING

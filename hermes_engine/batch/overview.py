@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hermes_engine.batch.folder import RunFolder, all_runs, holder, read_object
 from hermes_engine.errors import StateError
+
+_LOOKED_THROUGH = 500
+"""Failed rows that are read to say why rows failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +54,7 @@ class RunState:
 def run_state(folder: RunFolder) -> RunState:
     """How a run stands. Files that cannot be read count as empty: the rows are elsewhere."""
     checkpoint = _object(folder.checkpoint)
-    statistics, settings = _object(folder.statistics), _object(folder.run_json)
+    statistics, settings = _object(folder.statistics), _settings(folder)
     at_work = holder(folder)
     state = str(checkpoint.get("state", "new"))
     if at_work:
@@ -61,7 +66,7 @@ def run_state(folder: RunFolder) -> RunState:
         folder=folder.root,
         state=state,
         reason=str(checkpoint.get("reason", "")),
-        rows=dict(checkpoint.get("rows", {})),
+        rows=_counts(checkpoint.get("rows")),
         holder=at_work,
         statistics=statistics,
         settings=settings,
@@ -71,6 +76,32 @@ def run_state(folder: RunFolder) -> RunState:
 def run_states(output_dir: Path) -> list[RunState]:
     """All runs of a folder, by name."""
     return [run_state(folder) for folder in all_runs(output_dir)]
+
+
+def _settings(folder: RunFolder) -> dict[str, Any]:
+    try:
+        return folder.settings()
+    except StateError:
+        return {}
+
+
+def examples(folder: RunFolder) -> dict[str, str]:
+    """What one row of each kind of failure says, from the beginning of `failed.jsonl`."""
+    found: dict[str, str] = {}
+    try:
+        with folder.failed.open("rb") as stream:
+            for line in itertools.islice(stream, _LOOKED_THROUGH):
+                record = json.loads(line)
+                found.setdefault(str(record.get("error_kind")), str(record.get("reason")))
+    except (OSError, ValueError, AttributeError):
+        return found
+    return found
+
+
+def _counts(value: Any) -> dict[str, int]:
+    if not isinstance(value, dict):
+        return {}
+    return {name: number for name, number in value.items() if isinstance(number, int)}
 
 
 def _object(path: Path) -> dict[str, Any]:

@@ -19,7 +19,7 @@ class Plan:
     """The work of one invocation.
 
     Attributes:
-        places: identity of every row → its place in the dataset.
+        places: identity of every row → where it stands in the dataset.
         invalid: lines that are no row.
         tasks: rows to be worked, in order.
         ledger: what is settled.
@@ -27,7 +27,7 @@ class Plan:
         dataset: its path.
     """
 
-    places: dict[str, int]
+    places: dict[str, Place]
     invalid: tuple[Invalid, ...]
     tasks: tuple[Task, ...]
     ledger: Ledger
@@ -54,9 +54,9 @@ def make_plan(dataset: Dataset, folder: RunFolder, options: BatchOptions) -> Pla
             invalid.append(item)
         else:
             found.append(item)
-    places = {ident(place.key, 0): place.index for place in found}
+    places = {ident(place.key, 0): place for place in found}
     ledger = read_ledger(folder, places)
-    first = max(folder.batches(), default=-1) + 1
+    first = max([ledger.last_batch, *folder.batches()]) + 1
     tasks: list[Task] = []
     for place in found:
         row = ident(place.key, 0)

@@ -10,9 +10,8 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
-from hermes_engine.batch.books import Books
+from hermes_engine.batch.books import Books, State
 from hermes_engine.batch.crew import Crew
 from hermes_engine.batch.dataset import Dataset
 from hermes_engine.batch.folder import held
@@ -29,7 +28,6 @@ from hermes_engine.events import BatchFinished, BatchStarted, Emitter, Notice, S
 from hermes_engine.profiles import Resolved
 from hermes_engine.redaction import Redactor
 
-State = Literal["done", "interrupted", "stopped", "failed"]
 MakeAgents = Callable[[Setup, Outage], RowAgents]
 
 GRACE = 2.5
@@ -51,6 +49,7 @@ class BatchSummary:
         reason: one line when not done.
         counts: the run's rows by state, see `Counts.as_dict`.
         seconds: of this invocation.
+        merged: whether the merged files hold all rows; else the next resume writes them.
     """
 
     name: str
@@ -59,6 +58,7 @@ class BatchSummary:
     reason: str = ""
     counts: Mapping[str, int] = field(default_factory=dict)
     seconds: float = 0.0
+    merged: bool = True
 
     @property
     def exit_code(self) -> int:
@@ -156,9 +156,9 @@ class BatchRun:
         for note in setup.notes:
             self._tell("warning", redactor.text(note))
         plan = make_plan(dataset, setup.folder, setup.options)
-        self._tell_about(plan, setup, work)
-        plan.ledger.shape(setup.tools)
         books = Books(setup, plan, redactor)
+        self._tell_about(plan, setup, work, books.lost)
+        plan.ledger.shape(setup.tools)
         books.write_settings()
         crew = self._crew(setup, plan, books, dataset, work, redactor)
         counts = books.counts().as_dict()
@@ -174,6 +174,7 @@ class BatchRun:
         fault: HermesError | None = None
         ticker = asyncio.create_task(self._tick(crew.writer, setup))
         try:
+            await crew.writer.tick()
             await self._all_rows(crew, len(plan.tasks), ticker)
         except HermesError as error:
             fault = error
@@ -181,7 +182,7 @@ class BatchRun:
             ticker.cancel()
             await asyncio.gather(ticker, return_exceptions=True)
             await crew.agents.close()
-        return self._ended(setup, plan, books, crew.writer, fault)
+        return self._ended(crew, setup, plan, fault)
 
     def _crew(self, setup: Setup, plan: Plan, books: Books, dataset: Dataset, work: Path, redactor: Redactor) -> Crew:
         options = setup.options
@@ -270,22 +271,27 @@ class BatchRun:
             if setup.folder.stop_asked():
                 self.stop()
 
-    def _ended(self, setup: Setup, plan: Plan, books: Books, writer: Writer, fault: HermesError | None) -> BatchSummary:
-        state: State = "failed" if fault else self._asked or "done"
-        reason = fault.line if fault else self._reason
-        books.state, books.reason = state, reason
-        if not (self._at_once and fault is None):
-            try:
+    def _ended(self, crew: Crew, setup: Setup, plan: Plan, fault: HermesError | None) -> BatchSummary:
+        books, writer = crew.books, crew.writer
+        books.state, books.reason = ("failed", fault.line) if fault else (self._asked or "done", self._reason)
+        merged = False
+        try:
+            if not self._at_once or fault is not None:
                 books.write_card()
-                writer.finish(plan.places)
-            except HermesError as error:
-                state, reason = "failed", reason or error.line
+                writer.finish(plan.places, lambda place: crew.redactor.text(crew.dataset.row(place).extra))
+                merged = True
+        except HermesError as error:
+            books.state, books.reason = "failed", books.reason or error.line
+        try:
+            writer.write_index(sync=not self._at_once)
+        except HermesError as error:
+            books.state, books.reason = "failed", books.reason or error.line
         counts = books.counts().as_dict()
-        name = setup.options.run_name
-        self._emit(BatchFinished, name=name, state=state, reason=reason, counts=counts, seconds=books.seconds)
-        return BatchSummary(name, setup.folder.root, state, reason, counts, books.seconds)
+        name, state, reason, seconds = setup.options.run_name, books.state, books.reason, books.seconds
+        self._emit(BatchFinished, name=name, state=state, reason=reason, counts=counts, seconds=seconds)
+        return BatchSummary(name, setup.folder.root, state, reason, counts, seconds, merged)
 
-    def _tell_about(self, plan: Plan, setup: Setup, work: Path) -> None:
+    def _tell_about(self, plan: Plan, setup: Setup, work: Path, lost: int) -> None:
         if plan.tasks and "terminal" in setup.tools:
             self._tell("info", "no sandbox: commands of the rows run on this machine, as you")
         if setup.options.keep_work:
@@ -296,6 +302,10 @@ class BatchRun:
             self._tell("warning", f"{len(plan.invalid) - _INVALID_TOLD} more lines are no rows, see statistics.json")
         if not plan.total:
             self._tell("warning", f"{plan.dataset} holds no prompt")
+        if lost:
+            self._tell(
+                "warning", f"{lost} bytes of rows that were written are gone from the files; their rows run again"
+            )
         if plan.ledger.damaged:
             self._tell(
                 "warning", f"{plan.ledger.damaged} unreadable lines were moved to damaged.txt; their rows run again"

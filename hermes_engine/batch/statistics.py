@@ -5,6 +5,7 @@ The same records give the same figures, whether they were read back or have just
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -41,17 +42,23 @@ class Counts:
         }
 
 
+def number(values: Mapping[str, Any], name: str) -> float:
+    """A number of an index file; 0 where it is none: the rows are the truth."""
+    value = values.get(name)
+    return value if isinstance(value, int | float) and math.isfinite(value) else 0
+
+
 def usage_of(record: Mapping[str, Any]) -> Usage:
     """The usage a record carries; unknown where it carries none."""
     told = record.get("usage")
     if not isinstance(told, dict):
         return Usage(tokens_known=False, cost_known=False)
     return Usage(
-        int(told.get("prompt_tokens", 0)),
-        int(told.get("completion_tokens", 0)),
-        int(told.get("reasoning_tokens", 0)),
+        int(number(told, "prompt_tokens")),
+        int(number(told, "completion_tokens")),
+        int(number(told, "reasoning_tokens")),
         bool(told.get("tokens_known")),
-        float(told.get("cost_usd", 0.0)),
+        float(number(told, "cost_usd")),
         bool(told.get("cost_known")),
     )
 

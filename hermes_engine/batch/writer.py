@@ -7,17 +7,18 @@ loop; only forcing to the disk goes to a thread.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+from hermes_engine.batch.dataset import Place
 from hermes_engine.batch.files import Appender, sync_folder
 from hermes_engine.batch.folder import RunFolder, write_object
 from hermes_engine.batch.job import Record
-from hermes_engine.batch.ledger import Ledger, Spot, identity
-from hermes_engine.batch.merge import compact_failed, merge
+from hermes_engine.batch.ledger import Ledger, Spot, extra_of, identity
+from hermes_engine.batch.merge import Carried, compact_failed, merge
 from hermes_engine.batch.options import Fsync
 from hermes_engine.batch.trajectory import line_of
 
@@ -62,6 +63,9 @@ class Writer:
         self._batches: dict[int, Appender] = {}
         self._unsynced: set[Appender] = set()
         self._closed_unsynced: list[int] = []
+        numbers = folder.batches()
+        self._batch_files = len(numbers)
+        self._batch_bytes = sum(folder.batch(number).stat().st_size for number in numbers)
         self._new_files = True
         self._dirty = True
         self._disk = ThreadPoolExecutor(1, thread_name_prefix="hermes-batch-disk")
@@ -72,10 +76,12 @@ class Writer:
         if file is None:
             file = self._batches[batch] = Appender(self.folder.batch(batch))
             self._new_files = True
+            self._batch_files += 1
         line = line_of(record)
         offset = file.append(line)
         shape = self.ledger.shape(tuple(record["tool_stats"]))
-        spot = Spot(batch, offset, len(line), record["prompt_index"], shape)
+        spot = Spot(batch, offset, len(line), record["prompt_index"], shape, extra_of(record))
+        self._batch_bytes += len(line)
         self.ledger.keep(identity(record), spot, record)
         await self._written(file)
 
@@ -115,7 +121,7 @@ class Writer:
         if not self._dirty:
             return
         self._dirty = False
-        contents = self._checkpoint(), self._statistics()
+        contents = self._with_lengths(self._checkpoint()), self._statistics()
         await asyncio.shield(self._on_disk(lambda: self._index(*contents, sync=False)))
         if self._fsync == "second":
             await asyncio.shield(self._on_disk(self._sync))
@@ -136,19 +142,46 @@ class Writer:
     def _on_disk(self, work: Callable[[], None]) -> asyncio.Future[None]:
         return asyncio.get_running_loop().run_in_executor(self._disk, work)
 
-    def finish(self, places: Mapping[str, int]) -> float:
-        """Closes the files, merges, and writes the index files; returns the seconds it took. Blocking."""
-        begun = time.monotonic()
+    def _with_lengths(self, checkpoint: Mapping[str, Any]) -> dict[str, Any]:
+        """The checkpoint with the length in bytes of each file; those of closed batches in one sum."""
+        return {
+            **checkpoint,
+            "files": {
+                "trajectories.jsonl": _size(self.folder.trajectories),
+                "rejected.jsonl": self._rejected.length,
+                "failed.jsonl": self._failed.length,
+                "batches": {
+                    "files": self._batch_files,
+                    "bytes": self._batch_bytes,
+                    "open": {file.path.name: file.length for file in self._batches.values()},
+                },
+            },
+        }
+
+    def finish(self, places: Mapping[str, Place], carried: Carried) -> None:
+        """Closes the files and merges. Blocking. Raises StateError; what is written stays."""
         self._disk.shutdown(wait=True)
         again = (Appender(self.folder.batch(number)) for number in self._closed_unsynced)
         for file in (*self._batches.values(), self._rejected, self._failed, *again):
             _close(file, sync=True)
         self._batches.clear()
         compact_failed(self.folder, self.ledger)
-        merge(self.folder, self.ledger, places)
-        self._index(self._checkpoint(), self._statistics(), sync=True)
-        sync_folder(self.folder.root)
-        return time.monotonic() - begun
+        self._failed.length = _size(self.folder.failed)
+        merge(self.folder, self.ledger, places, carried)
+
+    def write_index(self, *, sync: bool = True) -> None:
+        """The last word of an invocation: the index files as they now are. Blocking. Raises StateError."""
+        self._disk.shutdown(wait=True)
+        self._index(self._with_lengths(self._checkpoint()), self._statistics(), sync=sync)
+        if sync:
+            sync_folder(self.folder.root)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def _close(file: Appender, *, sync: bool) -> None:

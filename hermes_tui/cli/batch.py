@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 import signal
 import sys
 import threading
@@ -17,6 +18,7 @@ import click
 
 from hermes_engine.batch.options import LATER, BatchOptions, checked, refuse_later
 from hermes_engine.errors import UsageError
+from hermes_tui.cleaning import one_line
 from hermes_tui.cli.border import INTERRUPTED, leave
 from hermes_tui.cli.flags import Flags, resolve
 from hermes_tui.printing.records import out_json, out_table
@@ -34,6 +36,7 @@ _SHORT = {"profile": "-p", "model": "-m", "toolsets": "-t"}
 _OWN = frozenset({"only_failed", "run_name", "resume"})
 _SWITCHES = frozenset({"record", "record_tokens"})
 _LAST_WORD_SECONDS = 1.5
+_REASON_SHOWN = 300
 
 
 class JsonOrFile(click.ParamType[dict[str, Any]]):
@@ -43,15 +46,22 @@ class JsonOrFile(click.ParamType[dict[str, Any]]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, Any]:
         """The object. Fails as wrong usage."""
-        text = str(value)
-        try:
-            if not text.lstrip().startswith("{"):
+        text, where = str(value), ""
+        if not text.lstrip().startswith(("{", "[")):
+            where = f"{text}: "
+            try:
                 text = Path(text).read_text("utf-8-sig")
+            except (OSError, ValueError) as error:
+                told = getattr(error, "strerror", None) or error
+                self.fail(
+                    _("{text} is neither a JSON object nor a file: {why}").format(text=text, why=told), param, ctx
+                )
+        try:
             data = json.loads(text)
-        except (OSError, ValueError) as error:
-            self.fail(_("no JSON object: {error}").format(error=error), param, ctx)
+        except (ValueError, RecursionError) as error:
+            self.fail(_("{where}not JSON: {error}").format(where=where, error=error), param, ctx)
         if not isinstance(data, dict):
-            self.fail(_("no JSON object"), param, ctx)
+            self.fail(_("{where}no JSON object").format(where=where), param, ctx)
         return data
 
 
@@ -116,7 +126,7 @@ def run(context: click.Context, /, list_distributions: bool, **values: Any) -> i
     """Work every prompt of a JSONL file; ends with 0 when all rows were kept or rejected."""
     flags = context.find_object(Flags) or Flags()
     if list_distributions:
-        return _print_distributions(flags)
+        return _print_distributions(flags, as_json=bool(values["as_json"]))
     if not values.get("run_name"):
         raise UsageError(_("--run_name is needed"), hint=_("it names the folder of the results"))
     return _work(flags, values)
@@ -128,6 +138,7 @@ def run(context: click.Context, /, list_distributions: bool, **values: Any) -> i
 @click.pass_context
 def retry(context: click.Context, /, **values: Any) -> int:
     """Work the failed rows of a run again, and only those."""
+    _found(values["output_dir"] or Path("data"), values["run_name"])
     return _work(context.find_object(Flags) or Flags(), {**values, "only_failed": True, "resume": True})
 
 
@@ -213,7 +224,7 @@ def _print_summary(summary: BatchSummary, *, quiet: bool) -> None:
     }
     name, counts = summary.name, summary.counts
     told = " · ".join(f"{key} {counts.get(key, 0)}" for key in ("kept", "rejected", "failed", "invalid", "pending"))
-    reason = f" ({summary.reason})" if summary.reason else ""
+    reason = f" ({one_line(summary.reason)})" if summary.reason else ""
     if not quiet:
         head = _("{name}: {state} in {time}").format(
             name=name, state=words[summary.state], time=duration(summary.seconds)
@@ -221,8 +232,11 @@ def _print_summary(summary: BatchSummary, *, quiet: bool) -> None:
         out(f"{head}{reason}")
         out(f"{told} · total {counts.get('total', 0)}")
         _print_reasons(summary.folder)
-        out(str(summary.folder / "trajectories.jsonl"))
-    where = "" if summary.folder.parent == Path("data") else f" --output_dir {summary.folder.parent}"
+        if summary.merged:
+            out(str(summary.folder / "trajectories.jsonl"))
+        else:
+            out(_("{folder}: the rows are in its batch files; --resume merges them").format(folder=summary.folder))
+    where = "" if summary.folder.parent == Path("data") else f" --output_dir {shlex.quote(str(summary.folder.parent))}"
     if counts.get("pending"):
         err(_("go on with: hermes batch run --resume --run_name {run}{where}").format(run=name, where=where))
     elif counts.get("failed"):
@@ -233,19 +247,27 @@ def _print_summary(summary: BatchSummary, *, quiet: bool) -> None:
 
 def _print_reasons(folder: Path) -> None:
     from hermes_engine.batch.folder import RunFolder
-    from hermes_engine.batch.overview import run_state
+    from hermes_engine.batch.overview import examples, run_state
 
     statistics = run_state(RunFolder(folder)).statistics
     for title, key in ((_("rejected"), "rejects"), (_("failed"), "failures")):
         reasons: Mapping[str, int] = statistics.get(key, {})
         if reasons:
             out(f"{title}: " + ", ".join(f"{name} {number}" for name, number in reasons.items()))
+    for kind, said in examples(RunFolder(folder)).items():
+        out(f"  {one_line(kind)}: {one_line(said, _REASON_SHOWN)}")
 
 
-def _print_distributions(flags: Flags) -> int:
+def _print_distributions(flags: Flags, *, as_json: bool) -> int:
     from hermes_engine.batch.distributions import available
 
     table = available(resolve(Flags(profile=flags.profile)).home)
+    if as_json:
+        told = (
+            {"name": item.name, "toolsets": dict(item.odds), "description": item.description} for item in table.values()
+        )
+        out_json(list(told))
+        return 0
     rows = [
         [item.name, ", ".join(f"{name} {odds:g}" for name, odds in item.odds.items()), item.description]
         for item in table.values()
@@ -301,12 +323,20 @@ def show(run_name: str, output_dir: Path, as_json: bool) -> int:
         _("failed"): _listed(figures.get("failures", {})),
         _("tools"): _listed({name: item["count"] for name, item in figures.get("tools", {}).items()}),
         _("reasoning"): _share(figures.get("reasoning", {})),
-        _("tokens"): str(figures.get("usage", {}).get("total_tokens", 0)),
-        _("cost"): f"${figures.get('spent', {}).get('cost_usd', 0):.4f}",
+        _("tokens"): _known(figures.get("spent", {}), "tokens_known", "total_tokens", "{:,}"),
+        _("cost"): _known(figures.get("spent", {}), "cost_known", "cost_usd", "${:.4f}"),
         _("time"): duration(figures.get("duration_seconds", 0)),
     }
     out_table(["", ""], [[name, text] for name, text in lines.items() if text])
     return 0
+
+
+def _known(spent: Mapping[str, Any], known: str, name: str, form: str) -> str:
+    """A figure of what was spent, with how far it is known."""
+    told = form.format(spent.get(name, 0))
+    if spent.get(known, True):
+        return told
+    return _("at least {figure}").format(figure=told) if spent.get(name) else _("unknown")
 
 
 def _listed(numbers: Mapping[str, int]) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +133,53 @@ def test_what_is_no_dataset(tmp_path: Path) -> None:
         Dataset(tmp_path)
     with pytest.raises(UsageError, match="not a file"):
         Dataset(Path("/dev/null"))
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UsageError, match="not a file") as caught:
+        Dataset(tmp_path / "pipe")  # nobody writes to it: it must not be waited for
+    assert "a pipe cannot be resumed" in caught.value.hint
+
+
+def test_a_line_without_end_is_invalid_and_costs_no_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hermes_engine.batch.dataset.LONGEST_LINE", 1 << 20)
+    path = tmp_path / "d"
+    content = line(prompt="a") + b'{"prompt": "' + b"x" * (5 << 20) + b'"}\n' + line(prompt="b") + b"y" * (3 << 20)
+    path.write_bytes(content)
+    data = Dataset(path)
+    found = list(data.scan())
+    assert [item for item in found if isinstance(item, Invalid)] == [
+        Invalid(2, "longer than 1 MiB"),
+        Invalid(4, "longer than 1 MiB"),
+    ]
+    assert [data.row(item).prompt for item in found if isinstance(item, Place)] == ["a", "b"]
+    assert data.digest == hashlib.sha256(content).hexdigest()
+    data.close()
+
+
+def test_a_line_of_exactly_the_longest_length_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = line(prompt="x" * 100)
+    monkeypatch.setattr("hermes_engine.batch.dataset.LONGEST_LINE", len(text))
+    (tmp_path / "d").write_bytes(text * 2)
+    data = Dataset(tmp_path / "d")
+    assert [type(item) for item in data.scan()] == [Place, Place]
+    data.close()
+
+
+def test_utf16_is_told_as_what_it_is(tmp_path: Path) -> None:
+    (tmp_path / "d").write_bytes('{"prompt": "a"}\n'.encode("utf-16"))
+    data = Dataset(tmp_path / "d")
+    first = next(iter(data.scan()))
+    data.close()
+    assert isinstance(first, Invalid)
+    assert "UTF-16" in first.reason
+
+
+def test_a_number_python_would_not_read_is_told_in_our_words(tmp_path: Path) -> None:
+    (tmp_path / "d").write_bytes(b'{"prompt": "a", "n": ' + b"9" * 5000 + b"}\n" + line(prompt="b", n=int("9" * 3000)))
+    data = Dataset(tmp_path / "d")
+    found = list(data.scan())
+    assert found[0] == Invalid(1, "not JSON: a number of 5000 digits")
+    assert isinstance(found[1], Place)
+    data.close()
 
 
 def test_a_set_a_row_may_not_have_makes_it_invalid(tmp_path: Path) -> None:

@@ -48,6 +48,16 @@ def test_f1_13_unknown_names_are_errors_before_any_call(tmp_path: Path) -> None:
     assert "did you mean balanced" in caught.value.hint
 
 
+def test_a_profile_without_toolsets_has_rows_without_tools(tmp_path: Path) -> None:
+    """`toolsets: []` means no tools; a distribution named on its own still needs its sets."""
+    none = Settings(toolsets=[])
+    home = Home(tmp_path / "h")
+    assert draws(chosen(home, "default"), none) == ((), ())
+    assert {job(()).toolsets_of(row) for row in rows(20)} == {()}
+    with pytest.raises(UsageError, match="terminal not enabled"):
+        draws(chosen(home, "terminal_only"), none)
+
+
 @pytest.mark.parametrize("text", ["bad: {web: 101}", "bad: {web: -1}", "bad: {web: yes}", "bad: 5", "bad: {}", "[1]"])
 def test_a_wrong_file_is_named(tmp_path: Path, text: str) -> None:
     with pytest.raises(HermesError, match=r"distributions\.yaml"):

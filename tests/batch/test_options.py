@@ -49,8 +49,35 @@ def test_toolsets_come_as_text_or_list() -> None:
 @pytest.mark.parametrize("name", LATER)
 def test_what_comes_later_is_refused_by_name(name: str) -> None:
     with pytest.raises(UsageError, match=f"--{name}.* comes with a later version") as caught:
-        refuse_later({name: "ray"})
+        refuse_later({name: {"sandbox": "bubblewrap", "num_generations": "8"}.get(name, "ray")})
     assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(("name", "value"), [("engine", "bogus"), ("sandbox", "bogus"), ("num_generations", "0")])
+def test_what_will_never_come_is_not_promised(name: str, value: str) -> None:
+    with pytest.raises(UsageError, match=f"--{name}") as caught:
+        refuse_later({name: value})
+    assert "later version" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["sampling", "extra_body"])
+@pytest.mark.parametrize("field", ["model", "messages", "tools", "stream", "n"])
+def test_what_a_rows_request_has_of_its_own_is_not_set_from_outside(name: str, field: str) -> None:
+    """A `model` smuggled in would be asked while the record names another."""
+    with pytest.raises(UsageError, match=f"^--{name}: {field} cannot be set here"):
+        checked({"run_name": "r", name: {field: 1}})
+
+
+def test_no_number_that_json_lacks_goes_to_a_server() -> None:
+    with pytest.raises(UsageError, match=r"^--sampling: .*NaN"):
+        checked({"run_name": "r", "sampling": {"top_p": float("nan")}})
+
+
+def test_a_limit_is_told_with_the_value_that_misses_it() -> None:
+    with pytest.raises(UsageError, match=r"^--batch_size: 0 is too small; it must be 1 or more$"):
+        checked({"run_name": "r", "batch_size": 0})
+    with pytest.raises(UsageError, match=r"^--num_workers: 99999 is too large; it must be 4096 or less$"):
+        checked({"run_name": "r", "num_workers": 99999})
 
 
 def test_what_is_there_already_under_a_later_flag_is_fine() -> None:

@@ -102,7 +102,8 @@ def test_f1_7_a_resume_that_did_nothing_hides_no_earlier_one(tmp_path: Path) -> 
     checkpoint = json.loads((folder / "checkpoint.json").read_text())
     (folder / "checkpoint.json").write_text(json.dumps({**checkpoint, "state": "running"}))
     (folder / "lock").write_text('{"pid": 1, "host": "gone", "since": "…", "work": "/nowhere/hermes-rows-x"}')
-    (folder / ".trajectories.jsonl.abc123").write_text("half")
+    for name in ("trajectories.jsonl", "README.md", "control", "run.json"):
+        (folder / f".{name}.abc123").write_text("half")
     ran = again(tmp_path)
     assert sorted(ran.agents.prompts) == ["d", "e"]
     assert ran.summary.counts["kept"] == 5

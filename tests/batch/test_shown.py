@@ -53,6 +53,24 @@ def test_f1_15_two_thousand_rows_make_few_plain_lines(capsys: pytest.CaptureFixt
     assert len(lines) <= 5
 
 
+def test_what_is_taken_back_is_done_no_more(capsys: pytest.CaptureFixture[str]) -> None:
+    """Twenty refusals of one kind are pending again: the line must not say that they are done."""
+    sink = shown("plain", Clock(0.001))
+    sink(BatchStarted(name="run", folder="data/run", total=40, done=0, workers=4, counts=counts(0, 40)))
+    for number in range(20):
+        sink(RowStarted(index=number))
+        sink(RowFinished(index=number, outcome="failed", counts=counts(0, 40)))
+    sink(BatchFinished(name="run", state="stopped", counts=counts(0, 40)))
+    assert capsys.readouterr().out.splitlines()[-1].startswith("0/40 · kept 0 · pending 40")
+
+
+def test_invalid_lines_are_not_told_as_done_before(capsys: pytest.CaptureFixture[str]) -> None:
+    sink = shown("plain", Clock(0.001))
+    told = counts(2, 9, rejected=1, invalid=3)
+    sink(BatchStarted(name="run", folder="data/run", total=9, done=6, workers=4, counts=told))
+    assert capsys.readouterr().out == "run: 9 rows, 3 done before, 3 invalid, 4 at once → data/run\n"
+
+
 def test_f1_15_plain_lines_come_at_most_every_five_seconds(capsys: pytest.CaptureFixture[str]) -> None:
     sink = shown("plain", Clock(0.5))
     for event in life(100):

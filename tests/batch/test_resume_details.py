@@ -1,0 +1,50 @@
+"""Resuming, the finer points: numbers of invocations and batches, and what a row carries of its present line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from hermes_engine.protocols import AgentSpec
+from tests.batch.support import Played, dataset, fails, play, thinks, uses
+from tests.batch.test_resume import again, first
+
+
+def test_a_kill_before_the_first_row_is_an_invocation_too(tmp_path: Path) -> None:
+    """The index files are there before the first row, so that a list knows the run and its rows."""
+    seen: list[dict[str, Any]] = []
+
+    def look(prompt: str, spec: AgentSpec) -> Played:
+        folder = tmp_path / "data" / "run"
+        seen.append(json.loads((folder / "checkpoint.json").read_text()))
+        assert json.loads((folder / "statistics.json").read_text())["rows"]["total"] == 2
+        return uses()
+
+    dataset(tmp_path / "prompts.jsonl", ["a", "b"])
+    play(tmp_path, look)
+    assert (seen[0]["state"], seen[0]["invocations"], seen[0]["rows"]["pending"]) == ("running", 1, 2)
+    assert again(tmp_path).json("checkpoint.json")["invocations"] == 2
+
+
+def test_batch_numbers_go_on_after_batches_that_kept_nothing(tmp_path: Path) -> None:
+    """Rejected and failed rows carry the number of their batch: no later batch may have it as well."""
+    dataset(tmp_path / "prompts.jsonl", ["a", "dull", "bad"])
+
+    def player(prompt: str, spec: AgentSpec) -> Played:
+        return {"dull": thinks(thought=""), "bad": fails("server_error")}.get(prompt) or uses()
+
+    ran = play(tmp_path, player, batch_size=1)
+    numbers = [row["metadata"]["batch_num"] for name in ("rejected", "failed") for row in ran.rows(f"{name}.jsonl")]
+    assert numbers == [1, 2]
+    ran = again(tmp_path, ["a", "dull", "bad", "new"])
+    assert [row["metadata"]["batch_num"] for row in ran.rows()] == [0, 3, 4]
+
+
+def test_what_a_row_carries_follows_its_line(tmp_path: Path) -> None:
+    """An `id` that was mended, or that changed places with an equal prompt's, is the one of the present line."""
+    first(tmp_path, [{"prompt": "A", "id": 1}, {"prompt": "A", "id": 2}, {"prompt": "B", "id": 3}])
+    ran = again(tmp_path, [{"prompt": "B", "id": "mended"}, {"prompt": "A", "id": 2}, {"prompt": "A", "id": 1}])
+    assert ran.agents.prompts == []
+    assert [json.loads(row["metadata"]["extra"])["id"] for row in ran.rows()] == ["mended", 2, 1]
+    assert [json.loads(row["metadata"]["extra"])["id"] for row in ran.rows("batch_0.jsonl")] == [1, 2, 3]
