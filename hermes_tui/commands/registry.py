@@ -5,6 +5,7 @@ Knows no front end and no single command: the families beside it register themse
 
 from __future__ import annotations
 
+import threading
 import difflib
 import re
 from collections.abc import Callable, Iterable
@@ -24,6 +25,7 @@ _FAMILIES = ("work", "chat", "look", "setup", "reach")
 _NAME = re.compile(r"/([A-Za-z][A-Za-z0-9_-]*|\?)(?=\s|$)")
 _commands: dict[str, Command] = {}
 _loaded = False
+_loading = threading.RLock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +204,9 @@ def words(typed: str, choices: Iterable[tuple[str, str]]) -> list[Completion]:
 
 def _load() -> None:
     global _loaded
-    if not _loaded:
-        _loaded = True
+    if _loaded:
+        return
+    with _loading:  # completion asks from a thread while the first line is dispatched: both see the whole table
         for family in _FAMILIES:
             import_module(f"hermes_tui.commands.{family}")
+        _loaded = True
