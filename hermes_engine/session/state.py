@@ -14,7 +14,7 @@ from typing import Any
 
 from hermes_engine.assembly import with_changes
 from hermes_engine.errors import HermesError, UsageError
-from hermes_engine.events import Notice
+from hermes_engine.events import Notice, ReplyFinished, StepRetried, StepStarted, TextDelta, ThoughtDelta
 from hermes_engine.messages import Message
 from hermes_engine.profiles import Resolved
 from hermes_engine.protocols import AgentSpec
@@ -130,7 +130,32 @@ class State:
         holder = self.sessions.hold(row.id, self.instance, self._instances.alive)
         if holder:
             raise UsageError(f"the chat {row.id} is open in another Hermes", hint="close it there first")
-        return Saved(row.id, self._as_it_was(spec, row), tuple(self.sessions.load(row.id)), row.title)
+        messages = self.sessions.load(row.id)
+        cut_off = self._cut_off(row.id) if messages and messages[-1].role in ("user", "tool") else None
+        if cut_off is not None:
+            self.sessions.append(row.id, [cut_off])
+            messages.append(cut_off)
+        return Saved(row.id, self._as_it_was(spec, row), tuple(messages), row.title)
+
+    def _cut_off(self, session: str) -> Message | None:
+        """What a reply had brought when its program was killed: it was paid for. None when there is nothing."""
+        recordings = Recordings(self._database)
+        runs = recordings.runs(session)
+        if not runs or (runs[-1].ended is not None and runs[-1].status != "interrupted"):
+            return None
+        text: list[str] = []
+        thought: list[str] = []
+        for event in recordings.events(runs[-1].id):
+            match event:
+                case StepStarted() | StepRetried() | ReplyFinished():
+                    text, thought = [], []
+                case TextDelta():
+                    text.append(event.text)
+                case ThoughtDelta():
+                    thought.append(event.text)
+        if not "".join(text).strip():
+            return None
+        return Message("assistant", "".join(text), reasoning="".join(thought), partial=True)
 
     def _as_it_was(self, spec: AgentSpec, row: SessionRow) -> AgentSpec:
         """The spec with what the chat had, but for what the command line names now."""

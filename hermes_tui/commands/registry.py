@@ -5,9 +5,9 @@ Knows no front end and no single command: the families beside it register themse
 
 from __future__ import annotations
 
-import threading
 import difflib
 import re
+import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import import_module

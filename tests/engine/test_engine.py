@@ -40,7 +40,7 @@ from hermes_engine.settings import Overrides
 from hermes_engine.store.migrations import open_state
 from hermes_engine.store.sessions import SessionStore
 from tests.conftest import Serve
-from tests.server.answers import call, hang, say, status
+from tests.server.answers import call, chunk, hang, say, status, stream
 from tests.server.scripted import ScriptedServer
 
 
@@ -364,3 +364,31 @@ def test_a_batch_runs_in_the_pool_and_shows_as_one_agent(drive: Callable[..., Dr
     refused = driver.of(BatchFinished)[1]
     assert (refused.state, "resume" in refused.reason) == ("failed", True)
     assert len(driver.of(BatchStarted)) == 1
+
+
+def test_what_a_reply_had_brought_is_there_after_kill_9(serve: Serve, tmp_path: Path) -> None:
+    server = serve([stream([chunk({"content": "Half of "}), chunk({"content": "the answer"}), 60.0]), say("and on")])
+    program = KILLED.replace("ToolStarted", "TextDelta")
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(program), server.base_url, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=dict(os.environ),
+    )
+    assert process.stdout is not None
+    session = process.stdout.readline().strip()
+    assert process.stdout.readline().strip() == "tool"
+    time.sleep(0.6)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    for _ in range(2):
+        driver = Driver(server, tmp_path)
+        try:
+            view = driver.engine.open_session(tmp_path, resume=session)
+            assert [(m.role, m.content, m.partial) for m in view.messages] == [
+                ("user", "work", False),
+                ("assistant", "Half of the answer", True),
+            ]
+        finally:
+            driver.engine.close()
