@@ -6,6 +6,7 @@ Paths come here resolved (no link, no `..`). Knows nothing of agents or modes: i
 from __future__ import annotations
 
 import copy
+import itertools
 import os
 import re
 import stat
@@ -49,6 +50,8 @@ _HARMLESS_DEVICES = frozenset({"/dev/null", "/dev/zero", "/dev/full", "/dev/stdo
 _RAW_DISK = re.compile(
     r"/dev/(?:[shvx]?v?d[a-z]+\d*|nvme\d+(?:n\d+(?:p\d+)?)?|mmcblk\d+(?:p\d+)?|disk/.+|mapper/.+|dm-\d+|md\d+|r?disk\d+s?\d*)$"
 )
+_HOMES = frozenset(map(Path, ("/home", "/Users")))
+_ROOTS_HOMES = frozenset(map(Path, ("/root", "/var/root")))
 _GIT_OWN = re.compile(r"/\.git/(?:hooks/|config$|info/|modules/.*/(?:hooks/|config$))")
 
 
@@ -131,6 +134,24 @@ class Protected:
         """Whether deleting this tree would take the system or a home folder with it."""
         return any(path == home or path in home.parents for home in (*self.user_homes, self.home)) or path == Path("/")
 
+    def is_other_home(self, path: Path, but: Path) -> bool:
+        """Whether it is the home of another user or holds such; `but`: a folder that is none, work is done there."""
+        return path in _ROOTS_HOMES or path in _HOMES or (path.parent in _HOMES and path != but)
+
+    def may_find(self, folder: Path, pattern: str) -> bool:
+        """Whether a search below a folder for names like this can find a file that is never read."""
+        pattern = pattern.lower()
+        kinds = [(home, item, True) for home in (self.home, self._state) for item in _HOME_SECRETS]
+        kinds += [(home, item, "*" in item) for home in self.user_homes for item in _USER_SECRETS]
+        kinds += [(Path("/"), item.lstrip("/"), "*" in item) for item in _SYSTEM_SECRETS]
+        for home, item, deep in kinds:
+            name = Path(item).name.lower()
+            if fnmatchcase(name, pattern) or (name != "*" and fnmatchcase(pattern, name)):
+                place = home.joinpath(*itertools.takewhile(lambda part: "*" not in part, Path(item).parent.parts))
+                if place.is_relative_to(folder) or (deep and folder.is_relative_to(place)):
+                    return True
+        return False
+
     def _matches(self, path: Path, patterns: tuple[str, ...]) -> bool:
         for home in self.user_homes:
             if path.is_relative_to(home):
@@ -138,6 +159,15 @@ class Protected:
                 if any(fnmatchcase(inner, item) for item in patterns):
                     return True
         return False
+
+
+def is_device(text: str) -> bool:
+    """Whether a path names a device that is not known to be harmless."""
+    return (
+        text.startswith("/dev/")
+        and text not in _HARMLESS_DEVICES
+        and not text.startswith(("/dev/fd/", "/dev/shm/", "/dev/pts/"))
+    )
 
 
 def is_raw_disk(text: str) -> bool:

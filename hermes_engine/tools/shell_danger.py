@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from hermes_engine.tools.protected import Protected, is_raw_disk
+from hermes_engine.tools.protected import Protected, is_device, is_raw_disk
 from hermes_engine.tools.shell_tables import FIND_TESTS, LOOKS_ONLY, WRITERS
 from hermes_engine.tools.shell_words import UNKNOWN, Word
 
@@ -101,7 +101,15 @@ class Grounds:
         head, tail = os.path.split(text.rstrip("/") or "/")
         if tail and word.glob and not re.search(r"[^*?.\[\]!{},]", tail):
             text = head or "."
-        return any(self.protected.is_root_or_home(place) for place in self.places(text))
+        return any(
+            self.protected.is_root_or_home(place) or self.protected.is_other_home(place, self.start)
+            for place in self.places(text)
+        )
+
+    def is_device(self, word: Word) -> bool:
+        """Whether it names a device, other than those that harm nothing."""
+        named = [os.path.normpath(folder / word.text) for folder in self.folders] if word.known else []
+        return any(is_device(text) or (is_device(os.path.realpath(text)) and text[:5] != "/dev/") for text in named)
 
 
 def files_of(name: str, words: Words, grounds: Grounds) -> Finding:
@@ -110,7 +118,7 @@ def files_of(name: str, words: Words, grounds: Grounds) -> Finding:
     plain = [word for word in words if not word.text.startswith("-")]
     if name not in LOOKS_ONLY:
         named = (Word(re.sub(r"^(?:--?[\w-]+=|\w+=@?|@)", "", word.text), word.glob) for word in words[:200])
-        findings += [grounds.reading(word) for word in named if word.known and word.text]
+        findings += [grounds.reading(word) for word in dict.fromkeys(named) if word.known and word.text]
     how = WRITERS.get(name)
     if how == "all" or (how == "-i" and any(re.match(r"-\w*i|--in-place", word.text) for word in words)):
         findings += map(grounds.writing, plain)
@@ -182,7 +190,7 @@ def finding(words: Words, grounds: Grounds, inner: Callable[[Words], Finding]) -
         everything = any(map(grounds.takes_all, roots or [Word(".")]))
         if everything and not names - {"delete", "depth", "mindepth", "xdev", "type", "exec", "execdir", "mount"}:
             return Finding(Level.FORBIDDEN, "it deletes root or a home folder")
-        return Finding(Level.RISKY, "it deletes whatever it finds")
+        return worst([Finding(Level.RISKY, "it deletes whatever it finds"), *ran])
     if names - FIND_TESTS - {"exec", "execdir"} or not all(word.known for word in words):
         ran.append(Finding(Level.PLAIN, "its tests are not all known to only read"))
     return worst(ran)
@@ -331,6 +339,21 @@ def git(sub: str, words: Words) -> Finding:
 
 
 _MAY_CHANGE = Finding(Level.PLAIN, "it may change something")
+
+
+def run_by_git(sub: str, words: Words) -> list[Word]:
+    """Command texts in the words of git's own runners."""
+    if sub == "submodule" and words and words[0].text == "foreach":
+        return [Word(" ".join(word.text for word in targets_of(words[1:])))]
+    if sub == "bisect" and words and words[0].text == "run":
+        return [Word(" ".join(word.text for word in words[1:]))]
+    if sub == "rebase":
+        after = [second for first, second in itertools.pairwise(words) if first.text == "--exec"]
+        joined = [Word(word.text[7:]) for word in words if word.text.startswith("--exec=")]
+        return [*values_of(words, "x"), *after, *joined]
+    if sub in ("difftool", "mergetool"):
+        return values_of(words, "x")
+    return []
 
 
 def ownership(name: str, words: Words, grounds: Grounds) -> Finding:

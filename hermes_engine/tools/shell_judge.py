@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterable
 from pathlib import Path
 
 from hermes_engine.tools import shell_danger as danger
+from hermes_engine.tools import shell_disks, shell_secrets, shell_ssh
 from hermes_engine.tools.shell_danger import NOTHING, Finding, Grounds, Level, Words, worst
 from hermes_engine.tools.shell_parse import Command, Script, parse
+from hermes_engine.tools.shell_reading import only_reads
 from hermes_engine.tools.shell_tables import (
+    CHANGING_WRAPPERS,
     DECODERS,
     FETCHERS,
     INTERPRETERS,
+    MANY_IN_ONE,
     RISKY,
     RISKY_SUBCOMMANDS,
     ROOT_WRAPPERS,
@@ -21,15 +24,14 @@ from hermes_engine.tools.shell_tables import (
     SHELLS,
     WORDS_BEFORE,
     WRAPPERS,
-    Reads,
     program_of,
-    reading_forms,
 )
 from hermes_engine.tools.shell_words import UNKNOWN, Word
 
 _OWN_NAME = re.compile(r"[a-z_][a-z0-9_]*\Z")
 _DEEPEST = 6
-_MOST_WORDS = 2000
+_MOST_WORDS, _MOST_PROGRAMS, _MOST_WRAPPERS = 2000, 100, 10
+_TOO_LONG = Finding(Level.RISKY, "it is too long to be understood")
 
 
 class Judge:
@@ -39,6 +41,8 @@ class Judge:
         self._script, self._grounds, self._depth = script, grounds, depth
         self._fetched: set[str] = set()
         self._found: dict[int, Finding] = {}
+        self._seen: dict[tuple[int, tuple[Word, ...]], Finding] = {}
+        self._wrappers = 0
         self.programs: list[Words] = []
         """Every program that is started, also by others."""
         for command in script.commands:
@@ -57,7 +61,8 @@ class Judge:
         findings += [self._write(word) for word in command.writes]
         findings += [_assignment(name) for name in command.assigned]
         if len(command.words) > _MOST_WORDS:
-            return Finding(Level.RISKY, "it is too long to be understood")
+            return _TOO_LONG
+        self._seen.clear()
         if command.words:
             findings.append(self._program(command.words, command))
         return worst(findings)
@@ -68,20 +73,32 @@ class Judge:
         return self._grounds.writing(word)
 
     def _program(self, words: Words, command: Command) -> Finding:
+        """What one program may do; each reading of a command's words is looked at once, as wrappers double them."""
         if not words:
             return NOTHING
+        key = (id(command), tuple(words))
+        if key not in self._seen:
+            if len(self._seen) >= _MOST_PROGRAMS or self._wrappers >= _MOST_WRAPPERS:
+                return _TOO_LONG
+            self._seen[key] = NOTHING
+            self._wrappers += 1
+            self._seen[key] = self._started(words, command)
+            self._wrappers -= 1
+        return self._seen[key]
+
+    def _started(self, words: Words, command: Command) -> Finding:
         self.programs.append(words)
         first = words[0]
         if not first.known or first.glob or not first.text:
             return Finding(Level.RISKY, "which program it runs is only known then")
         name = program_of(first.text)
         rest = words[1:]
-        if name in self._script.functions:
-            return Finding(Level.PLAIN, f"{name} is a function of its own")
+        findings = [NOTHING]
+        if name in self._script.functions:  # where it is none, the program of that name runs
+            findings.append(Finding(Level.PLAIN, f"{name} is a function of its own"))
         own = self._special(name, rest, command)
-        if own is None:
-            own = self._ordinary(name, rest, command)
-        return worst([own, danger.files_of(name, rest, self._grounds)])
+        findings.append(self._ordinary(name, rest, command) if own is None else own)
+        return worst([*findings, danger.files_of(name, rest, self._grounds)])
 
     def _special(self, name: str, rest: Words, command: Command) -> Finding | None:
         """Programs that run other commands, and those with checks of their own."""
@@ -92,11 +109,11 @@ class Judge:
         if name in INTERPRETERS and name not in ("awk", "gawk"):
             return self._interpreter(name, rest, command)
         if name in ("eval", "trap", "su", "ssh"):
-            return self._text_runner(name, rest)
+            return self._ssh(rest) if name == "ssh" else self._text_runner(name, rest)
         if name in ("source", "."):
             return self._run_file(rest[:1], command)
         if name == "find":
-            return danger.finding(rest, self._grounds, lambda inner: self._program(inner, Command()))
+            return danger.finding(rest, self._grounds, lambda inner: self._on_found(inner, rest))
         if name == "rm":
             return danger.removal(rest, self._grounds)
         if name == "git":
@@ -107,7 +124,7 @@ class Judge:
             return danger.sed(rest)
         if name in ("awk", "gawk", "mawk"):
             return danger.awk(rest)
-        return None
+        return shell_disks.ended(name, rest, self._grounds)
 
     def _ordinary(self, name: str, rest: Words, command: Command) -> Finding:
         if re.match(r"mkfs|mke2fs$|mkswap$|newfs", name):
@@ -136,26 +153,11 @@ class Judge:
                 word.known for word in rest
             )
             return NOTHING if fine else Finding(Level.PLAIN, "it sets variables")
-        return NOTHING if _only_reads(name, rest) else Finding(Level.PLAIN, f"{name} may change something")
+        return NOTHING if only_reads(name, rest) else Finding(Level.PLAIN, f"{name} may change something")
 
     def _wrapped(self, name: str, rest: Words, command: Command) -> Finding:
         """A program that runs the one after its options."""
-        floor = NOTHING
-        if name in ROOT_WRAPPERS:
-            floor = Finding(Level.RISKY, f"{name} gives it other rights")
-        elif name in (
-            "script",
-            "watch",
-            "parallel",
-            "flock",
-            "strace",
-            "ltrace",
-            "exec",
-            "coproc",
-            "chroot",
-            "unshare",
-        ):
-            floor = Finding(Level.PLAIN, f"{name} may change something")
+        floor = _least(name, rest)
         if name == "env" and danger.has_option(rest, "S", "split-string"):
             return Finding(Level.RISKY, "which program it runs is only known then")
         if name in ("script", "flock", "watch") and (texts := [word for word in rest if " " in word.text]):
@@ -165,18 +167,30 @@ class Judge:
         candidates = list(_inner(name, rest))
         findings = [floor]
         for words in candidates:
+            if len(self._seen) >= _MOST_PROGRAMS:
+                findings.append(_TOO_LONG)
+                break
             while name in ("env", "sudo") and words and re.match(r"\w+=", words[0].text):
                 findings.append(_assignment(words[0].text.partition("=")[0]))
                 words = words[1:]
             if name == "xargs" and [word.text for word in words] == [UNKNOWN]:
                 continue
-            if name == "xargs" and words and Path(words[0].text).name in SHELLS and words[1].text == UNKNOWN:
-                findings.append(Finding(Level.RISKY, "it runs as scripts whatever it is given"))
+            if name == "xargs" and words:
+                findings.append(self._on_given(words, command))
             if words:
                 findings.append(self._program(words, command))
         if name == "time" and danger.has_option(rest[:3], "o", "output"):
             findings.append(Finding(Level.PLAIN, "time writes a file"))
         return worst(findings)
+
+    def _on_given(self, words: Words, command: Command) -> Finding:
+        """A command that xargs runs on what it is given."""
+        applet = words[1:] if words[0].text in MANY_IN_ONE else words
+        if len(applet) > 1 and Path(applet[0].text).name in SHELLS and applet[1].text == UNKNOWN:
+            return Finding(Level.RISKY, "it runs as scripts whatever it is given")
+        if not shell_secrets.opens(words):
+            return NOTHING
+        return shell_secrets.handed_on((other.words for other in command.upstream), self._grounds)
 
     def _shell(self, rest: Words, command: Command) -> Finding:
         texts = danger.values_of(rest, "c")
@@ -208,7 +222,7 @@ class Judge:
         return Finding(Level.PLAIN, "it runs a script")
 
     def _interpreter(self, name: str, rest: Words, command: Command) -> Finding:
-        if _only_reads(name, rest):
+        if only_reads(name, rest):
             return NOTHING
         foreign = FETCHERS | DECODERS
         piped = [other for other in command.upstream if _names(other) & foreign]
@@ -218,14 +232,12 @@ class Judge:
         return Finding(Level.PLAIN, f"{name} can do anything")
 
     def _text_runner(self, name: str, rest: Words) -> Finding:
-        """`eval`, `trap`, `su -c`, `ssh HOST`: words that are a command text."""
+        """`eval`, `trap`, `su -c`: words that are a command text."""
         if name == "trap" and (not rest or rest[0].text in ("-", "", "-l", "-p")):
             return NOTHING
         words = rest
         if name == "trap":
             words = rest[:1]
-        elif name == "ssh":
-            words = danger.targets_of(rest)[1:]
         elif name == "su":
             words = danger.values_of(rest, "c")
         floor = (
@@ -235,10 +247,21 @@ class Judge:
         )
         if not words:
             return floor
-        found = self._text(Word(" ".join(word.text for word in words)))
-        if name == "ssh" and found.level is Level.FORBIDDEN:
-            found = Finding(Level.RISKY, found.reason)
-        return worst([floor, found])
+        return worst([floor, self._text(Word(" ".join(word.text for word in words)))])
+
+    def _ssh(self, rest: Words) -> Finding:
+        call = shell_ssh.taken_apart(rest)
+        findings = [Finding(Level.PLAIN, "ssh reaches another machine"), *map(self._grounds.writing, call.logs)]
+        findings += map(self._text, call.here)
+        if call.remote:
+            found = self._text(Word(" ".join(word.text for word in call.remote)))
+            findings.append(Finding(min(found.level, Level.RISKY), found.reason))
+        return worst(findings)
+
+    def _on_found(self, words: Words, search: Words) -> Finding:
+        """A command that find runs on what it finds."""
+        secrets = shell_secrets.searched(search, self._grounds) if shell_secrets.opens(words) else NOTHING
+        return worst([secrets, self._program(words, Command())])
 
     def _git(self, rest: Words) -> Finding:
         findings = [NOTHING]
@@ -259,10 +282,10 @@ class Judge:
         sub, words = rest[place].text, rest[place + 1 :]
         if not rest[place].known:
             return Finding(Level.RISKY, "which git command it is is only known then")
-        if _only_reads("git", rest[place:]):
+        if only_reads("git", rest[place:]):
             return worst([*findings, danger.repository(self._grounds, danger.values_of(rest[:place], "C"))])
         findings.append(danger.git(sub, words))
-        findings += [self._text(word) for word in _run_by_git(sub, words)]
+        findings += [self._text(word) for word in danger.run_by_git(sub, words)]
         return worst(findings)
 
     def _text(self, word: Word) -> Finding:
@@ -275,7 +298,7 @@ class Judge:
         script = parse(word.text, home=home, cwd=self._grounds.folders[0])
         inner = Judge(script, self._grounds, self._depth + 1)
         self.programs += inner.programs
-        findings = list(inner.all())
+        findings = [*inner.all(), shell_secrets.passed_on(word.text, script.commands, self._grounds)]
         if script.broken:
             findings.append(Finding(Level.RISKY, "the text it runs does not parse"))
         if script.odd or script.functions:
@@ -287,44 +310,12 @@ class Judge:
         return bool(self._fetched and names and (names & self._fetched or UNKNOWN in self._fetched or UNKNOWN in names))
 
 
-def _only_reads(name: str, rest: Words) -> bool:
-    forms = reading_forms()
-    for count in (2, 1, 0):
-        key = " ".join([name, *(word.text for word in rest[:count])])
-        if len(rest) >= count and key in forms:
-            return _fits(forms[key], rest[count:])
-    return False
-
-
-def _fits(reads: Reads, words: Words) -> bool:
-    """Whether every word is one of those with which the program only reads."""
-    if reads.any_option:
-        return True
-    count, ended = 0, False
-    for word in words:
-        text = word.text
-        if not ended and not word.known:
-            return False
-        if ended or not text.startswith("-") or text == "-" or (count and reads.words is not None):
-            count += 1  # to some programs what follows the first name is a name too, dash or not
-        elif text == "--":
-            ended = True
-        elif text.startswith("--"):
-            if text[2:].partition("=")[0] not in reads.long:
-                return False
-        elif not text[1:].isdecimal() and not _cluster_fits(text[1:], reads.short):
-            return False
-    return reads.words is None or count <= reads.words
-
-
-def _cluster_fits(letters: str, allowed: str) -> bool:
-    """`-la`, `-n5`, `-k2,2`: letters up to the first that is none; the rest is a value."""
-    plain = re.match(r"[A-Za-z]*", letters)
-    return (
-        bool(letters) and letters[0] in allowed and all(letter in allowed for letter in plain[0] if plain)
-        if plain
-        else False
-    )
+def _least(name: str, rest: Words) -> Finding:
+    """What a wrapper needs, whatever it runs."""
+    if name in ROOT_WRAPPERS:
+        return Finding(Level.RISKY, f"{name} gives it other rights")
+    changes = name in CHANGING_WRAPPERS or (name in MANY_IN_ONE and (not rest or rest[0].text.startswith("-")))
+    return Finding(Level.PLAIN, f"{name} may change something") if changes else NOTHING
 
 
 def _inner(name: str, rest: Words) -> Iterable[Words]:
@@ -366,21 +357,6 @@ def _git_place(option: str) -> Finding:
     return (
         NOTHING if option == "-C" else Finding(Level.PLAIN, f"git {option.partition('=')[0]} may change what git does")
     )
-
-
-def _run_by_git(sub: str, words: Words) -> list[Word]:
-    """Command texts in the words of git's own runners."""
-    if sub == "submodule" and words and words[0].text == "foreach":
-        return [Word(" ".join(word.text for word in danger.targets_of(words[1:])))]
-    if sub == "bisect" and words and words[0].text == "run":
-        return [Word(" ".join(word.text for word in words[1:]))]
-    if sub == "rebase":
-        after = [second for first, second in itertools.pairwise(words) if first.text == "--exec"]
-        joined = [Word(word.text[7:]) for word in words if word.text.startswith("--exec=")]
-        return [*danger.values_of(words, "x"), *after, *joined]
-    if sub in ("difftool", "mergetool"):
-        return danger.values_of(words, "x")
-    return []
 
 
 def _opens_host(rest: Words) -> bool:

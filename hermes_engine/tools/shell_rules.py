@@ -17,10 +17,12 @@ from hermes_engine.tools.protected import Protected
 from hermes_engine.tools.shell_danger import Finding, Grounds, Level, worst
 from hermes_engine.tools.shell_judge import Judge
 from hermes_engine.tools.shell_parse import Command, Script, parse
+from hermes_engine.tools.shell_secrets import passed_on
 from hermes_engine.tools.shell_tables import (
     EXACT_ONLY,
     FETCHERS,
     INTERPRETERS,
+    MANY_IN_ONE,
     RISKY,
     ROOT_WRAPPERS,
     RUNNERS,
@@ -32,13 +34,18 @@ from hermes_engine.tools.web_address import host_of
 
 Kind = Literal["read_only", "plain", "risky", "forbidden"]
 
-_TAKES_CODE = SHELLS | INTERPRETERS | {"xargs", "parallel", "at", "batch", "psql", "mysql", "sqlite3", "ssh"}
+_TAKES_CODE = (
+    SHELLS | INTERPRETERS | MANY_IN_ONE | {"xargs", "parallel", "at", "batch", "psql", "mysql", "sqlite3", "ssh"}
+)
 _BOMB = re.compile(r"([\w:.]+)\s*\(\)\s*\{[^}]*\1\s*\|\s*\1\s*&")
+_LONGEST = 10_000
+"""Letters of a text without a parse that are searched, which takes time by the square of their number."""
 _ALONE = re.compile(r"(?<![&>])&(?![&>\d])")
 _TOUCHY = (
     SHELLS
     | FETCHERS
     | ROOT_WRAPPERS
+    | MANY_IN_ONE
     | RISKY.keys()
     | {"rm", "dd", "eval", "source", "xargs", "find", "git", "chmod", "chown", "mv"}
 )
@@ -51,7 +58,7 @@ class Part:
     Attributes:
         words: quotes undone; UNKNOWN stands in those that are only known at the run.
         level: what it needs.
-        clean: nothing but the words matters: no variables set for it, no input that is code.
+        clean: nothing but the words matters: no variables set for it, no input that is code, all around it understood.
     """
 
     words: tuple[str, ...]
@@ -112,16 +119,15 @@ def judge(command: str, cwd: Path, protected: Protected, *, start: Path | None =
     script = parse(command, home=home, cwd=cwd)
     grounds = Grounds(protected, start or cwd, [cwd])
     judged = Judge(script, grounds)
-    found = worst([*judged.all(), *_whole(command, script, grounds)])
+    found = worst([*judged.all(), *_whole(command, script, grounds), passed_on(command, script.commands, grounds)])
+    understood = not (script.broken or script.odd)
     parts = tuple(
-        Part(tuple(word.text for word in item.words), judged.of(item).level, _clean(item))
+        Part(tuple(word.text for word in item.words), judged.of(item).level, understood and _clean(item))
         for item in script.commands
         if judged.of(item).level > Level.READ_ONLY
     )
     rules = tuple(dict.fromkeys(part.rule for part in parts))
-    offered = (
-        bool(rules) and all(rules) and len(rules) <= 3 and not script.broken and not script.odd and not script.functions
-    )
+    offered = bool(rules) and all(rules) and len(rules) <= 3 and understood and not script.functions
     writes = tuple(word.text for item in script.commands for word in item.writes)
     return CommandVerdict(
         _KINDS[found.level],
@@ -166,17 +172,21 @@ def _whole(text: str, script: Script, grounds: Grounds) -> Iterable[Finding]:
 
 def _unparsed(text: str, grounds: Grounds) -> Finding:
     """A text that does not parse: judged by its bare words, with quotes and escapes taken away."""
+    long, text = len(text) > _LONGEST, text[:_LONGEST]
     bare = re.sub(r"\$\{?IFS\}?", " ", re.sub(r"[\\'\"]", "", text))
     homes = "|".join(re.escape(str(home)) for home in grounds.protected.user_homes)
-    if re.search(rf"\brm\s(?:.*\s)?(?:/|~|\$HOME|\$\{{HOME\}}|{homes or '~'})/?\.?\*?(?:\s|$|;)", bare) and re.search(
-        r"\s-\w*[rR]|--rec", bare
-    ):
+    if re.search(
+        rf"\brm\s(?:.*\s)?(?:/|~|\$HOME|\$\{{HOME\}}|{homes or '~'}|~\w+|/root|/home(?:/[\w.-]+)?)/?\.?\*?(?:\s|$|;)",
+        bare,
+    ) and re.search(r"\s-\w*[rR]|--rec", bare):
         return Finding(Level.FORBIDDEN, "it does not parse, and seems to delete root or a home folder")
     if _BOMB.search(bare) or re.search(r"\bmkfs|of=/dev/(?:[shv]d|nvme|mmcblk)", bare):
         return Finding(Level.FORBIDDEN, "it does not parse, and seems to destroy the system")
     words = {Path(word).name for word in re.findall(r"[\w./~+-]+", bare)}
     if words & _TOUCHY or "$'" in text or ">" in text:
         return Finding(Level.RISKY, "it does not parse, so nobody can say what it does")
+    if long:
+        return Finding(Level.RISKY, "it does not parse, and is too long to be understood")
     return Finding(Level.PLAIN, "it does not parse")
 
 

@@ -71,7 +71,7 @@ FIND_TESTS = _set("""
     quit true false daystart noleaf uid gid L H P lname ilname used ignore_readdir_race
     """)
 
-SHELLS = _set("sh bash dash zsh ksh mksh ash fish csh tcsh rbash busybox")
+SHELLS = _set("sh bash dash zsh ksh mksh ash fish csh tcsh rbash")
 INTERPRETERS = _set("""
     python python2 python3 pypy pypy3 perl ruby node nodejs deno bun php lua tclsh Rscript osascript pwsh
     awk gawk
@@ -113,9 +113,14 @@ WRAPPERS: dict[str, str] = {
     "proot": "rbw",
     "fakeroot": "",
     "script": "c",
+    "busybox": "",
+    "toybox": "",
 }
 """Programs that run another one; with the letters of their options that take a value."""
 ROOT_WRAPPERS = frozenset({"sudo", "doas", "pkexec", "su", "chroot", "nsenter", "unshare"})
+CHANGING_WRAPPERS = _set("script watch parallel flock strace ltrace exec coproc chroot unshare")
+MANY_IN_ONE = frozenset({"busybox", "toybox"})
+"""Programs that are the one their first word names."""
 WORDS_BEFORE: dict[str, int] = {"timeout": 1, "flock": 1, "chrt": 1, "taskset": 1, "chroot": 1}
 """Words of the wrapper's own that come before the wrapped command."""
 

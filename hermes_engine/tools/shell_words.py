@@ -6,6 +6,7 @@ it only says which nodes hold commands.
 
 from __future__ import annotations
 
+import pwd
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ UNKNOWN = "\0"
 """Stands in a word for what only the run will tell."""
 _PART, _DOLLAR, _TILDE = "\x1f", "\x1e", "\x1d"
 
+_NAMED_HOME = re.compile(rf"{_TILDE}([^{_TILDE}]+){_TILDE}(.*)\Z", re.DOTALL)
 _GLOB = re.compile(r"(?<!\\)[*?\[]")
 _BRACES = re.compile(r"(?<!\\)\{[^}]*(?:,|\.\.)[^}]*\}|^\{[^}]*$|^[^{]*\}$")
 _ESCAPE = re.compile(r"\\(\n|.)", re.DOTALL)
@@ -83,7 +85,10 @@ class WordReader:
         return made or [Word("")]
 
     def _home(self, text: str) -> str:
-        """`~` alone or before a slash is the home folder, else itself."""
+        """`~` alone or before a slash is the home folder, `~NAME` the home of that user, else itself."""
+        if match := _NAMED_HOME.match(text):
+            whole = match[2][:1] in ("", "/")
+            return (_home_of(match[1]) if whole else f"~{match[1]}") + match[2]
         if not text.startswith(_TILDE):
             return text
         return (self._variables["HOME"] if text[1:2] in ("", "/") else "~") + text[1:]
@@ -153,12 +158,22 @@ class WordReader:
             return _TILDE
         if text.startswith("~/"):
             text = self._variables["HOME"] + text[1:]
+        elif match := re.fullmatch(r"~([A-Za-z_][\w.-]*)(/.*)?", text, re.DOTALL):
+            text = f"{_TILDE}{match[1]}{_TILDE}{match[2] or ''}"
         elif text.startswith("~"):
             return UNKNOWN
         return _ESCAPE.sub(_unescaped, text)
 
     def _slice(self, start: int, end: int) -> str:
         return self._source[start:end].decode("utf-8", "replace")
+
+
+def _home_of(user: str) -> str:
+    """The home folder of a user, UNKNOWN for nobody that this machine knows."""
+    try:
+        return pwd.getpwnam(user).pw_dir
+    except (KeyError, OSError):
+        return UNKNOWN
 
 
 def _unescaped(match: re.Match[str]) -> str:
