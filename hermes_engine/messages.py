@@ -58,6 +58,7 @@ class Message:
         name: tool name of a tool message.
         reasoning: thinking of an assistant message, without tags.
         partial: the assistant message was cut off (cancelled, broken stream).
+        status: how the call of a tool message ended (ok | error | denied | cancelled), "" when not known.
     """
 
     role: Role
@@ -67,6 +68,7 @@ class Message:
     name: str = ""
     reasoning: str = ""
     partial: bool = False
+    status: str = ""
     wire: list[bytes] = field(default_factory=list, compare=False, repr=False, init=False)
     """Cache of the encoded form (at most one item), filled by the client, so that a long conversation
     is encoded once and not at each request."""
@@ -187,9 +189,9 @@ def assistant(reply: Reply, *, partial: bool = False) -> Message:
     return Message("assistant", reply.text, reply.tool_calls, reasoning=reply.reasoning, partial=partial)
 
 
-def tool_message(call: ToolCall, text: str) -> Message:
+def tool_message(call: ToolCall, text: str, status: str = "") -> Message:
     """The tool message that answers `call`."""
-    return Message("tool", text, tool_call_id=call.id, name=call.name)
+    return Message("tool", text, tool_call_id=call.id, name=call.name, status=status)
 
 
 def open_calls(messages: Sequence[Message]) -> list[ToolCall]:
@@ -227,5 +229,5 @@ def closed(messages: Iterable[Message], text: str = CANCELLED_RESULT) -> list[Me
         while position < len(source) and source[position].role == "tool":
             results.setdefault(source[position].tool_call_id, source[position])
             position += 1
-        out.extend(results.get(call.id) or tool_message(call, text) for call in message.tool_calls)
+        out.extend(results.get(call.id) or tool_message(call, text, "cancelled") for call in message.tool_calls)
     return out

@@ -62,7 +62,10 @@ class Turn:
         texts = [done[call.id].text if call.id in done else CANCELLED_RESULT for call in part]
         if part and part[-1] is calls[-1]:
             texts[-1] += self.repetition.note(calls, [done[c.id].text if c.id in done else "" for c in calls])
-        return [tool_message(call, text) for call, text in zip(part, texts, strict=True)]
+        return [
+            tool_message(call, text, done[call.id].status if call.id in done else "cancelled")
+            for call, text in zip(part, texts, strict=True)
+        ]
 
     def check_repetition(self) -> None:
         """Raises LimitReached when the model only repeats itself."""

@@ -132,7 +132,12 @@ def _script(text: str) -> Callable[[sqlite3.Connection], None]:
     return change
 
 
-STATE_MIGRATIONS: tuple[Migration, ...] = (("0001 sessions, agents, runs, orders", _script(_FIRST)),)
+_STATUS = "ALTER TABLE messages ADD COLUMN status TEXT NOT NULL DEFAULT ''"
+
+STATE_MIGRATIONS: tuple[Migration, ...] = (
+    ("0001 sessions, agents, runs, orders", _script(_FIRST)),
+    ("0002 how tool calls ended", _script(_STATUS)),
+)
 """Everything that was ever done to `state.db`, in order."""
 
 

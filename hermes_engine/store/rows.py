@@ -13,7 +13,7 @@ from typing import Any
 from hermes_engine.messages import Message, ToolCall, Usage
 from hermes_engine.store.database import clean
 
-MESSAGE_COLUMNS = "session, position, role, content, calls, call_id, name, reasoning, partial, created"
+MESSAGE_COLUMNS = "session, position, role, content, calls, call_id, name, reasoning, partial, created, status"
 
 
 def message_values(session: str, position: int, message: Message, now: float) -> tuple[Any, ...]:
@@ -30,6 +30,7 @@ def message_values(session: str, position: int, message: Message, now: float) ->
         clean(message.reasoning),
         int(message.partial),
         now,
+        message.status,
     )
 
 
@@ -44,6 +45,7 @@ def message_of(row: sqlite3.Row) -> Message:
         row["name"],
         row["reasoning"],
         bool(row["partial"]),
+        row["status"],
     )
 
 

@@ -320,7 +320,7 @@ class SessionStore:
         ).fetchone()[0]
         now = time.time()
         connection.executemany(
-            f"INSERT INTO messages ({MESSAGE_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?)",
+            f"INSERT INTO messages ({MESSAGE_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
             [message_values(session, first + index, message, now) for index, message in enumerate(messages)],
         )
         return int(first) + len(messages)

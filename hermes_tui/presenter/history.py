@@ -61,7 +61,7 @@ def _finish(card: ToolBlock, message: Message) -> None:
     text = message.content
     if len(text) > MAX_RESULT:
         text = text[:MAX_RESULT] + "\n" + _("… {count:,} more characters").format(count=len(text) - MAX_RESULT)
-    status = "cancelled" if text == CANCELLED_RESULT else "ok"
+    status = message.status or ("cancelled" if text == CANCELLED_RESULT else "ok")
     card.finish(message.tool_call_id, verb="", title="", summary="", kind="text", body=text, status=status, seconds=0.0)
 
 

@@ -167,6 +167,8 @@ def test_an_approval_is_answered_by_id_and_a_no_reaches_the_model(drive: Callabl
     driver.wait(lambda: len(driver.of(ToolFinished)) == 2)
     result = driver.of(ToolFinished)[1]
     assert (result.status, "I still need it" in result.text) == ("denied", True)
+    kept = [m.status for m in driver.engine.view(driver.session).messages if m.role == "tool"]
+    assert kept[0] == "ok"
     driver.engine.interrupt(driver.session)
     assert (driver.cwd / "made").exists()
 

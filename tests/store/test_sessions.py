@@ -121,7 +121,7 @@ def test_f3_16_a_conversation_left_open_is_valid_when_loaded_and_stays_so(store:
     expected = [
         user("go"),
         asked(call(1), call(2)),
-        tool_message(call(1), CANCELLED_RESULT),
+        tool_message(call(1), CANCELLED_RESULT, "cancelled"),
         tool_message(call(2), "two"),
     ]
     assert store.load(session) == expected
