@@ -63,11 +63,17 @@ def read_lines(path: Path, on_bad: Callable[[int], None] | None = None) -> Itera
     Args:
         path: may be missing.
         on_bad: told how many whole lines were unreadable; they are put into `damaged.txt` beside the file.
+
+    Raises:
+        StateError: it cannot be read or mended.
     """
-    if not path.exists():
-        return
-    _cut_torn_end(path)
-    stream = path.open("rb")
+    try:
+        if not path.exists():
+            return
+        _cut_torn_end(path)
+        stream = path.open("rb")
+    except OSError as error:
+        raise StateError(f"cannot read {path} and mend its end: {error.strerror or error}") from error
     offset = 0
     try:
         while line := stream.readline():

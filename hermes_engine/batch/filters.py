@@ -11,6 +11,7 @@ from hermes_engine.batch.trajectory import KEPT_STOPS, reasoning_of, thought_and
 NO_REASONING = "no_reasoning"
 INVENTED_TOOL = "invented_tool"
 EMPTY_ANSWER = "empty_answer"
+NOTHING_BEFORE_THE_CUT = "the reply was cut at the token limit before its answer — raise --max_tokens"
 
 WHAT_TO_DO = {
     NO_REASONING: "the model gave no reasoning in any turn: ask for it with --reasoning_effort high, take a model that "
@@ -44,7 +45,8 @@ def judged(result: RowResult, *, keep_without_reasoning: bool = False) -> Verdic
         return Verdict("failed", result.error_kind or result.stop_reason, result.error or result.stop_reason)
     spoke = any(message.role == "assistant" for message in result.conversation)
     if not spoke or (result.stop_reason in ("done", "length") and not _last_words(result)):
-        return Verdict("failed", EMPTY_ANSWER, "the last answer is empty")
+        cut = result.stop_reason == "length"
+        return Verdict("failed", EMPTY_ANSWER, NOTHING_BEFORE_THE_CUT if cut else "the last answer is empty")
     if not keep_without_reasoning and not reasoning_of(result.conversation)["with_reasoning"]:
         return Verdict("rejected", NO_REASONING, "no turn has reasoning")
     invented = invented_tools(result)

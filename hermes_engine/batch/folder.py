@@ -93,8 +93,11 @@ class RunFolder:
 
     @property
     def started(self) -> bool:
-        """Whether a run is here."""
-        return self.run_json.exists() or bool(self.batches())
+        """Whether a run is here. Raises StateError when one may not look."""
+        try:
+            return self.run_json.exists() or bool(self.batches())
+        except OSError as error:
+            raise StateError(f"{self.root} cannot be read: {error.strerror or error}") from None
 
     def settings(self) -> dict[str, Any]:
         """Content of `run.json`; {} when there is none.
@@ -102,10 +105,7 @@ class RunFolder:
         Raises:
             StateError: it cannot be read, or is something else.
         """
-        try:
-            settings = read_object(self.run_json)
-        except StateError as error:
-            raise StateError(str(error), hint=DELETE_IT) from None
+        settings = read_object(self.run_json, hint=DELETE_IT)
         for name, kind in _SETTINGS.items():
             if not isinstance(settings.get(name, kind()), kind):
                 raise StateError(f"{self.run_json} is not a run's settings: {name}", hint=DELETE_IT)
@@ -119,6 +119,9 @@ class RunFolder:
         Raises:
             UsageError: a run is here and this is no resume; or the folder is something else's.
         """
+        parent = next(folder for folder in self.root.absolute().parents if folder.exists())
+        if not parent.is_dir():
+            raise UsageError(f"{parent} is a file; no run can have its folder there", hint="take another --output_dir")
         if self.started:
             if not resume:
                 raise UsageError(
@@ -164,8 +167,8 @@ def _readable(folder: RunFolder) -> bool:
     return os.access(folder.root, os.R_OK | os.X_OK)
 
 
-def read_object(path: Path) -> dict[str, Any]:
-    """A JSON object from a file; {} when it is missing. Raises StateError."""
+def read_object(path: Path, *, hint: str = "") -> dict[str, Any]:
+    """A JSON object from a file; {} when it is missing. Raises StateError, with `hint` for a wrong content."""
     try:
         value = json.loads(path.read_bytes())
     except FileNotFoundError:
@@ -173,7 +176,7 @@ def read_object(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise StateError(f"{path} cannot be read: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:
-        raise StateError(f"{path} cannot be read: {error}") from None
+        raise StateError(f"{path} cannot be read: {error}", hint=hint) from None
     return value if isinstance(value, dict) else {}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hermes_engine.batch.filters import Verdict, invented_tools, judged
+from hermes_engine.batch.filters import NOTHING_BEFORE_THE_CUT, Verdict, invented_tools, judged
 from hermes_engine.batch.job import RowResult
 from hermes_engine.messages import Message, ToolCall, tool_message, user
 
@@ -51,7 +51,8 @@ def test_verdicts(row: RowResult, outcome: str, reason: str) -> None:
 @pytest.mark.parametrize("stop", ["done", "length"])
 def test_f1_12_f2_4_an_empty_answer_is_a_failure(text: str, stop: str) -> None:
     row = result(*USED, Message("assistant", text, reasoning="hm"), stop=stop)
-    assert judged(row) == Verdict("failed", "empty_answer", "the last answer is empty")
+    why = {"done": "the last answer is empty", "length": NOTHING_BEFORE_THE_CUT}[stop]
+    assert judged(row) == Verdict("failed", "empty_answer", why)
     assert judged(result(stop=stop)).reason == "empty_answer"
 
 

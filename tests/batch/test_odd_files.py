@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from hermes_engine.batch.export import export, form_of
 from hermes_engine.batch.files import replacing
 from hermes_engine.batch.folder import RunFolder, all_runs, write_object
 from hermes_engine.batch.overview import examples, run_state
-from hermes_engine.errors import ConfigError, StateError
+from hermes_engine.errors import ConfigError, StateError, UsageError
 from hermes_engine.events import Notice
 from hermes_engine.protocols import AgentSpec
 from tests.batch.support import Played, Ran, adds_up, dataset, fails, play, thinks, uses
@@ -199,3 +200,24 @@ def test_an_export_does_not_count_a_kept_row_as_failed(ran: Ran, tmp_path: Path)
         stream.write(json.dumps(failure) + "\n")
     told = export(RunFolder(ran.folder), form_of("sharegpt"), tmp_path / "out.jsonl")
     assert told.left_out == {"rejected: no_reasoning": 1, "failed: rate_limit": 1}
+
+
+def test_an_output_folder_that_is_a_file_is_wrong_usage(ran: Ran, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    for place in ("file", "file/below"):
+        with pytest.raises(UsageError, match="file is a file") as caught:
+            play(tmp_path, mixed, output_dir=tmp_path / place)
+        assert "--output_dir" in caught.value.hint
+
+
+def test_a_row_file_that_may_not_be_read_is_named(ran: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = Path.open
+
+    def refused(path: Path, *args: Any, **more: Any) -> Any:
+        if path.name == "batch_0.jsonl":
+            raise PermissionError(13, "Permission denied")
+        return opened(path, *args, **more)
+
+    monkeypatch.setattr(Path, "open", refused)
+    with pytest.raises(StateError, match=r"cannot read .*batch_0\.jsonl.*: Permission denied"):
+        play(tmp_path, mixed, resume=True)
