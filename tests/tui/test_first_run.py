@@ -120,6 +120,23 @@ async def test_another_address_and_its_key_are_kept_privately(serve: Serve, tmp_
     assert "sk-secret" not in home.config.read_text()
 
 
+async def test_an_address_is_mended_where_it_can_be_and_kept_in_the_form_where_not(
+    serve: Serve, tmp_path: Path
+) -> None:
+    server = serve([say("ok")])
+    short = server.base_url.removeprefix("http://").removesuffix("/v1")
+    async with live(nothing(), tmp_path) as app:
+        await card(app)
+        await app.pilot.press("1")
+        await app.shows("Key, empty for none")
+        await app.pilot.press(*"127.0.0.1:9/nosuch", "enter", "enter", "enter")
+        await app.shows("http://127.0.0.1:9/nosuch:", 20)
+        assert "Key, empty for none" in app.screen
+        await app.pilot.press("ctrl+a", "ctrl+k", *short, "enter", "enter", "enter")
+        await app.ready()
+    assert f"base_url: {server.base_url}" in Home.from_env().config.read_text()
+
+
 async def test_a_message_without_a_model_asks_for_one_and_stays(tmp_path: Path) -> None:
     async with live(nothing(), tmp_path) as app:
         await card(app)

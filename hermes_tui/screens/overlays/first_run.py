@@ -31,21 +31,25 @@ class AddressForm(Card):
 
     AUTO_FOCUS = "#address"
 
-    def __init__(self, desk: Desk) -> None:
-        super().__init__(_("Another OpenAI-style server"), [], [], _("Enter goes on · Esc closes"))
-        self._desk = desk
+    def __init__(self, before: Place | None = None, fault: str = "") -> None:
+        """Args:
+        before: what was typed the last time, to be mended.
+        fault: why that did not work.
+        """
+        super().__init__(_("Another OpenAI-style server"), [], [], fault or _("Enter goes on · Esc closes"))
+        self._before = before or Place("other", "", "")
         self.place: Place | None = None
 
     def compose(self) -> ComposeResult:
         with Vertical(id="card"):
             yield Static(Text(self._title), id="title", markup=False)
-            for name, words, hidden in (
-                ("address", _("Address, up to /v1"), False),
-                ("key", _("Key, empty for none"), True),
-                ("model", _("Model, empty for the first one it lists"), False),
+            for name, words, value in (
+                ("address", _("Address, up to /v1"), self._before.base_url),
+                ("key", _("Key, empty for none"), self._before.key),
+                ("model", _("Model, empty for the first one it lists"), self._before.model),
             ):
                 yield Static(Text(words), classes="label", markup=False)
-                yield Input(id=name, classes="field", password=hidden, compact=True)
+                yield Input(value, id=name, classes="field", password=name == "key", compact=True)
             yield Static(Text(self._note), classes="note", markup=False)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
@@ -58,7 +62,8 @@ class AddressForm(Card):
         if not values["address"]:
             self.query_one("#address", Input).focus()
             return
-        self.place = Place("other", values["address"], values["address"], values["model"], values["key"])
+        address = setup.spelled_out(values["address"])
+        self.place = Place("other", address, address, values["model"], values["key"])
         self.dismiss("ok")
 
 
@@ -129,17 +134,20 @@ class FirstRun(Card):
         return True
 
     async def _ask_place(self) -> Place | None:
-        form = AddressForm(self._desk)
-        await self.app.push_screen_wait(form)
-        place = form.place
-        if place is None or place.model:
-            return place
-        self._tell(_("Asking {name} for its models…").format(name=place.name))
-        models, fault = await setup.list_models(place.base_url, place.key)
-        if fault or not models:
-            self._tell(fault or _("{name} lists no model; name one").format(name=place.name))
-            return None
-        return place.with_models(models)
+        """What the person types, asked for again until its server lists models or they give up."""
+        place: Place | None = None
+        fault = ""
+        while True:
+            form = AddressForm(place, fault)
+            await self.app.push_screen_wait(form)
+            place = form.place
+            if place is None or place.model:
+                return place
+            self._tell(_("Asking {name} for its models…").format(name=place.name))
+            place, models, fault = await setup.found_at(place)
+            if models:
+                return place.with_models(models)
+            fault = fault or _("{name} lists no model; name one").format(name=place.name)
 
     def _tell(self, words: str) -> None:
         self.query_one(".note", Static).update(Text(words))

@@ -102,6 +102,23 @@ async def list_models(base_url: str, key: str, *, seconds: float = ASK_SECONDS) 
         return [], _("{address} is no OpenAI-style server").format(address=base_url)
 
 
+def spelled_out(address: str) -> str:
+    """The address with a scheme: one without is on this machine or in the house, where TLS is rare."""
+    return address if "://" in address else f"http://{address}"
+
+
+async def found_at(place: Place) -> tuple[Place, list[str], str]:
+    """The place with the address under which it lists models (`/v1` is often left out), the models, or a reason."""
+    models, fault = await list_models(place.base_url, place.key)
+    address = place.base_url.rstrip("/")
+    if fault and not address.endswith("/v1"):
+        longer = dataclasses.replace(place, base_url=f"{address}/v1", name=f"{address}/v1")
+        models, second = await list_models(longer.base_url, place.key)
+        if not second:
+            return longer, models, ""
+    return place, models, fault
+
+
 async def _get(address: str, key: str) -> tuple[int, bytes]:
     """Status and body of one GET. A full HTTP client would cost a second to load here."""
     parts = urlsplit(address)
