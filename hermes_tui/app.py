@@ -19,7 +19,7 @@ from textual.binding import Binding, BindingType
 
 from hermes_engine.errors import HermesError
 from hermes_tui import running
-from hermes_tui.desk import Desk, Pace, Start, git_branch
+from hermes_tui.desk import Desk, Pace, Start, git_branch, warm_up
 from hermes_tui.screens.chat import STYLES, ChatScreen
 from hermes_tui.screens.host import Host
 from hermes_tui.screens.leaving import Leaving
@@ -94,9 +94,10 @@ class HermesApp(App[int]):
 
     def on_ready(self) -> None:
         """The first picture is out: now everything else."""
-        for number in (signal.SIGTERM, signal.SIGHUP):
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             with suppress(NotImplementedError, RuntimeError, ValueError):
                 asyncio.get_running_loop().add_signal_handler(number, self.leaving.leave, 128 + number)
+        self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
         self._pulse = self.set_interval(FRAME_SECONDS, self._beat, pause=True)
         self.set_timer(FRAME_SECONDS / 8, lambda: self.run_worker(self._boot(), exit_on_error=True))
 
@@ -152,6 +153,7 @@ class HermesApp(App[int]):
         desk.branch = await desk.off_loop(lambda: git_branch(desk.cwd))
         await self.chat.sending.load_history()
         self.chat.refresh_facts()
+        desk.pool.submit(warm_up)
         # what stands now stays: a collector that walks it again and again would be felt as stumbling keys
         gc.freeze()
         gc.set_threshold(20_000, 20, 50)

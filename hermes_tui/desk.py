@@ -210,6 +210,15 @@ class Pace:
         return seconds
 
 
+def warm_up() -> None:
+    """Loads what the first answer and the first slash need, so that neither waits for it. For a thread."""
+    from hermes_tui.commands import commands
+    from hermes_tui.widgets.markdown.drawing import parser
+
+    commands()
+    parser()
+
+
 def short_folder(path: Path) -> str:
     """The folder with `~` for the person's home."""
     folder, home = str(path), os.environ.get("HOME", "").rstrip("/")

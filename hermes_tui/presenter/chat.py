@@ -59,15 +59,18 @@ class ChatPresenter:
     def show(self, session: str, agent: str) -> None:
         """Another chat is on the screen now; its transcript is empty or filled from its history."""
         self.session, self.agent = session, agent
-        self._run = ""
+        self.forget_blocks()
+        self.doing = ""
+        self.requests.clear()
+
+    def forget_blocks(self) -> None:
+        """The transcript was emptied: what comes of things under way is shown in new blocks."""
         self._answer: AnswerBlock | None = None
         self._thought: ThoughtBlock | None = None
         self._thought_began = 0.0
         self._retry: NoticeBlock | None = None
         self._tools: dict[str, ToolBlock] = {}
         self._steered: list[UserBlock] = []
-        self.doing = ""
-        self.requests.clear()
 
     def steered(self, text: str) -> None:
         """The person sent a message into the running turn."""
@@ -121,7 +124,6 @@ class ChatPresenter:
     # A turn
 
     def _begin(self, event: TurnStarted) -> None:
-        self._run = event.run
         self.doing = _("waiting for the model")
         for block in self._steered:
             if block.text == event.prompt:

@@ -74,7 +74,7 @@ class Host:
     def open_screen(self, name: str, **options: str) -> bool:
         """Opens an overlay; False when there is none of that name."""
         if name == "clear":
-            self._soon(self.chat.transcript.empty)
+            self._soon(self.chat.clear_view)
             return True
         if name not in OVERLAYS:
             return False

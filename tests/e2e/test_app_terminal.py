@@ -67,7 +67,7 @@ def test_f9_2_an_approval_shows_control_codes_as_escapes(serve: Serve, tmp_path:
         assert "\\x1b[8m hidden" in terminal.screen
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)])
 def test_f9_3_signals_leave_the_terminal_in_order(
     serve: Serve, tmp_path: Path, number: signal.Signals, code: int
 ) -> None:

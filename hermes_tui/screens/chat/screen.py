@@ -15,12 +15,12 @@ from textual.containers import Horizontal
 from hermes_tui.screens.chat.asking import Asking
 from hermes_tui.screens.chat.completing import Completing
 from hermes_tui.screens.chat.sending import Sending
+from hermes_tui.screens.chat.showing import Showing
 from hermes_tui.screens.steady import SteadyScreen
 from hermes_tui.texts import _
 from hermes_tui.widgets import chrome, prompt
 from hermes_tui.widgets.bar import Bar
 from hermes_tui.widgets.blocks import Block, OutputBlock, RequestBlock, WelcomeBlock
-from hermes_tui.widgets.look import look_of
 from hermes_tui.widgets.menu import Menu
 from hermes_tui.widgets.peek import Peek
 from hermes_tui.widgets.prompt import History, Prompt
@@ -74,6 +74,7 @@ class ChatScreen(SteadyScreen[None]):
         self.asking = Asking(desk, self._waiting, self.transcript, self.prompt)
         self.completing = Completing(self.prompt, desk, host)
         self.sending = Sending(self)
+        self.showing = Showing(self)
         self.side_mode = "auto"
         self.frame = 0
         self.edited = 0.0
@@ -151,6 +152,13 @@ class ChatScreen(SteadyScreen[None]):
                 self.asking.offer(block)
         self.refresh_facts()
 
+    def clear_view(self) -> None:
+        """Empties the transcript; the chat goes on, and what waits for an answer stays."""
+        waiting, self.welcome = self._waiting(), None
+        self.transcript.empty()
+        self.presenter.forget_blocks()
+        self.transcript.extend(waiting)
+
     def say(self, block: Block) -> None:
         """Shows a block that is nobody's turn."""
         self.transcript.add(block)
@@ -163,49 +171,16 @@ class ChatScreen(SteadyScreen[None]):
 
     def refresh_facts(self) -> None:
         """Draws the bars and the sidebar; what has not changed is left alone."""
-        look, width, desk = look_of(self), self.app.size.width, self.desk
-        work = desk.work_facts(self.asking.fact())
-        place = desk.place_facts(
-            doing=self._doing(work.ask is not None),
-            escape=self._escape_words(),
-            hint=self.asking.hint or self.sending.hint,
-            unseen=self.transcript.unseen,
-        )
-        glyphs = look.glyphs
-        self.bars["header"].show(*chrome.header(place, work, width, glyphs))
-        self.bars["status"].show(*chrome.status(place, work, width, glyphs))
-        self.bars["ask"].show(*chrome.ask_line(work, width, glyphs))
-        self.bars["ask"].display = work.ask is not None
-        spinner = glyphs.spinner[self.frame % len(glyphs.spinner)] if look.motion else glyphs.running
-        self.bars["working"].show(*chrome.working(place, spinner))
-        self.bars["working"].display = place.busy
-        if self.queue.items != desk.queued:
-            self.queue.show(desk.queued, busy=place.busy)
-        if self.sidebar.display:
-            self.sidebar.show(work)
-        if width >= chrome.PEEK:
-            self.peek.display = self.peek.show(self.transcript.detailed())
+        self.showing.refresh()
 
-    def _doing(self, asked: bool) -> str:
-        if asked:
-            return _("waiting for you")
-        return (self._presenter.doing if self._presenter is not None else "") or _("working")
+    @property
+    def doing(self) -> str:
+        """What the model does, as its events tell."""
+        return self._presenter.doing if self._presenter is not None else ""
 
     def relook(self) -> None:
         """Another theme: everything that keeps styles is drawn again."""
-        self.prompt.redraw()
-        self.queue.show(self.desk.queued, busy=self.desk.busy)
-        self.sidebar.show(self.desk.work_facts(self.asking.fact()))
-        self.refresh(layout=True)
-
-    def _escape_words(self) -> str:
-        if self.menu.is_open:
-            return _("closes the list")
-        if self.prompt.lent:
-            return _("goes back to your draft")
-        if self.sidebar.has_focus or self.transcript.has_focus:
-            return _("goes back to the prompt")
-        return _("stops") if self.desk.busy else ""
+        self.showing.relook()
 
     # Layout
 
@@ -308,6 +283,27 @@ class ChatScreen(SteadyScreen[None]):
         """Searches what was sent."""
         self.app.run_worker(self.sending.search_history())
 
+    def on_key(self, event: events.Key) -> None:
+        """Typing that nobody here has a use for goes to the prompt."""
+        if event.is_printable and event.character and self.sidebar.has_focus:
+            event.stop()
+            self._type(event.character)
+
+    def on_descendant_focus(self) -> None:
+        """The keys go elsewhere: what Esc does has changed."""
+        self.refresh_facts()
+
+    def on_paste(self, event: events.Paste) -> None:
+        """What is pasted goes to the prompt, wherever the keys are."""
+        event.stop()
+        self._type("")
+        self.prompt.take_paste(event.text)
+
+    def _type(self, text: str) -> None:
+        self.transcript.select(None)
+        self.prompt.focus_input()
+        self.prompt.insert(text)
+
     # Messages of widgets
 
     async def on_prompt_sent(self, message: Prompt.Sent) -> None:
@@ -355,9 +351,7 @@ class ChatScreen(SteadyScreen[None]):
 
     def on_transcript_typed(self, message: Transcript.Typed) -> None:
         """Typing goes to the prompt."""
-        self.transcript.select(None)
-        self.prompt.focus_input()
-        self.prompt.insert(message.character)
+        self._type(message.character)
 
     def on_transcript_suggested(self, message: Transcript.Suggested) -> None:
         """A suggestion was clicked."""

@@ -26,7 +26,8 @@ MIN_WIDTH = 8
 
 
 @functools.lru_cache(maxsize=1)
-def _parser() -> MarkdownIt:
+def parser() -> MarkdownIt:
+    """The one Markdown parser."""
     # 20 ms to import: not before the first answer is drawn
     from markdown_it import MarkdownIt
 
@@ -35,7 +36,7 @@ def _parser() -> MarkdownIt:
 
 def draw(source: str, width: int, look: Look) -> list[Row]:
     """The rows of a Markdown source, without blank rows at its ends."""
-    return _Drawing(look).run(_parser().parse(source), width)
+    return _Drawing(look).run(parser().parse(source), width)
 
 
 def draw_code(code: str, language: str, width: int, look: Look) -> list[Row]:

@@ -137,14 +137,16 @@ class Transcript(TranscriptView, can_focus=True):
 
     def on_click(self, event: events.Click) -> None:
         """Opens what was clicked, or takes the choice."""
-        line = self.scroll_offset.y + event.y
-        sheet = self.sheet
-        if not len(sheet) or line >= sheet.total or self.text_selection:
+        place_clicked, sheet = event.get_content_offset(self), self.sheet
+        if place_clicked is None or self.text_selection:
+            return
+        line = self.scroll_offset.y + place_clicked.y
+        if line >= sheet.total:
             return
         place, offset = sheet.at(line)
         block, row = sheet.blocks[place], offset - sheet.gap(place)
         if isinstance(block, RequestBlock):
-            option = block.option_at(row, event.x)
+            option = block.option_at(row, place_clicked.x)
             if option is not None:
                 self.post_message(self.Chosen(block, option))
         elif isinstance(block, WelcomeBlock):
