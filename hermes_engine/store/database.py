@@ -73,16 +73,23 @@ class Database:
         self._temporary: Path | None = None
         self._closed = False
         self._synchronous = "NORMAL"
-        with _readable_faults(path):
-            private_dir(path.parent)
-            _refuse_foreign(path)
-            os.close(open_private(path, os.O_RDWR | os.O_CREAT))
-            self._migrate(migrations)
-            if self._journal() != "wal":
-                self.connection().execute("PRAGMA synchronous=FULL")
-                self._synchronous = "FULL"
-                if on_notice is not None:
-                    on_notice(_SLOW_DISK.format(path.parent))
+        try:
+            with _readable_faults(path):
+                self._set_up(migrations, on_notice)
+        except BaseException:
+            self.close()  # nobody else holds what could be closed
+            raise
+
+    def _set_up(self, migrations: Sequence[Migration], on_notice: Callable[[str], None] | None) -> None:
+        private_dir(self.path.parent)
+        _refuse_foreign(self.path)
+        os.close(open_private(self.path, os.O_RDWR | os.O_CREAT))
+        self._migrate(migrations)
+        if self._journal() != "wal":
+            self.connection().execute("PRAGMA synchronous=FULL")
+            self._synchronous = "FULL"
+            if on_notice is not None:
+                on_notice(_SLOW_DISK.format(self.path.parent))
 
     @classmethod
     def temporary(cls, migrations: Sequence[Migration]) -> Database:

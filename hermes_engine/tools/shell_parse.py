@@ -91,6 +91,8 @@ def parse(text: str, *, home: Path, cwd: Path) -> Script:
 
 _LOCAL = threading.local()
 _LONG, _SECONDS, _MOST_NODES = 4096, 0.25, 50_000
+_DEEPEST, _LONGEST_PIPE = 200, 200
+"""Levels that are looked at (Pythons differ in how deep a function may call itself), and commands in one pipe."""
 _AS_LETTERS = bytes(code if code in b"\t\n" or 0x20 <= code < 0x7F else ord("u") for code in range(256))
 
 
@@ -172,10 +174,26 @@ class _Reader:
         self.source = source
         self._reader = WordReader(source, variables)
         self.script = Script()
+        self._depth = 0
 
     def visit(self, node: Node, stdin: Stdin = "none", upstream: Iterable[Command] = ()) -> list[Command]:
         """Adds the commands under a node; returns them."""
         begin = len(self.script.commands)
+        if self._depth >= _DEEPEST:
+            self.script.broken = True
+            return []
+        self._depth += 1
+        self._look(node)
+        self._depth -= 1
+        found = self.script.commands[begin:]
+        if stdin != "none":
+            for command in found:
+                if command.stdin == "none":
+                    command.stdin = stdin
+                command.upstream.extend(upstream)
+        return found
+
+    def _look(self, node: Node) -> None:
         handler = self._handlers().get(node.type)
         if handler:
             handler(node)
@@ -189,13 +207,6 @@ class _Reader:
             self.script.odd.add(node.type)
             for child in node.named_children:
                 self.visit(child)
-        found = self.script.commands[begin:]
-        if stdin != "none":
-            for command in found:
-                if command.stdin == "none":
-                    command.stdin = stdin
-                command.upstream.extend(upstream)
-        return found
 
     @functools.cache  # noqa: B019 - one reader lives for one parse
     def _handlers(self) -> dict[str, Callable[[Node], object]]:
@@ -242,8 +253,9 @@ class _Reader:
     def _pipeline(self, node: Node) -> None:
         before: list[Command] = []
         piped = bool(node.children) and not node.children[0].is_named
+        self.script.broken |= len(node.named_children) > _LONGEST_PIPE
         for child in node.named_children:
-            before += self.visit(child, "pipe" if before or piped else "none", list(before))
+            before += self.visit(child, "pipe" if before or piped else "none", before[-_LONGEST_PIPE:])
 
     def _redirected(self, node: Node) -> None:
         bodies = [child for child in node.named_children if child.type not in _REDIRECTS]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 import stat
@@ -94,8 +95,8 @@ def test_a_damaged_file_is_reported_and_left(tmp_path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[4096:] = os.urandom(len(data) - 4096)
     path.write_bytes(data)
-    with pytest.raises(StateError, match=r"state\.db"):
-        Database(path, STATE_MIGRATIONS).read("SELECT * FROM sessions")
+    with pytest.raises(StateError, match=r"state\.db"), contextlib.closing(Database(path, STATE_MIGRATIONS)) as opened:
+        opened.read("SELECT * FROM sessions")
     assert path.read_bytes() == bytes(data)
 
 
@@ -125,8 +126,11 @@ def test_migrations_run_once_in_order_from_the_first_form(tmp_path: Path) -> Non
         assert [row[0] for row in opened.read("SELECT name FROM migrations")] == [name for name, _ in newer]
         opened.close()
     data = path.read_bytes()
-    with pytest.raises(StateError, match="newer version"):
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with pytest.raises(StateError, match="newer version") as kept:
         Database(path, COUNTER)
+    assert kept.traceback
+    assert len(list(Path("/proc/self/fd").iterdir())) == before, "what could not be set up leaves no file open"
     assert path.read_bytes() == data
 
 

@@ -35,6 +35,9 @@ from tests.tools.conftest import MakeHands
         ("terminal", "rm -rf x", False),
         ("terminal(bash)", "echo x | bash", False),
         ("terminal(sh)", "sh <<< 'touch x'", False),
+        ("terminal(touch)", "touch x; " + "(" * 250 + "mkdir y" + ")" * 250, False),
+        ("terminal(touch)", "touch x; (mkdir y", False),
+        ("terminal(touch)", "touch x; [[ -v 'y[$(mkdir y)]' ]]", False),
     ],
 )
 async def test_allow_rules_match_parsed_commands(make_hands: MakeHands, allow: str, command: str, runs: bool) -> None:

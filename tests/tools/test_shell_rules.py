@@ -129,7 +129,9 @@ def test_hosts_of_fetching_commands_are_told() -> None:
         "echo " + "x " * 50_000,
         "(" * 3000 + "ls" + ")" * 3000, "echo " + "$(" * 2000 + "ls" + ")" * 2000, "<" * 100_000,
         "(;" * 100_000, "rm -rf / " + "(;" * 100_000, "a|" * 100_000 + "b", "`" * 100_000, "{ " * 50_000,
-        "cat " + "<<A " * 5000,
+        "cat " + "<<A " * 5000, "a|" * 20_000 + "b", "f() { " * 20_000, "env --a " * 100 + "ls",
+        "env " + "--a " * 1900 + "rm x", "sudo " * 1900 + "ls", "find . -exec " * 600 + "ls", "bash -c " * 900 + "ls",
+        "if true; then " * 20_000, "[[ ! " * 3000 + "x" + " ]]" * 3000, "echo " + "${x:-" * 3000 + "}" * 3000,
     ],
     ids=lambda command: command[:12],
 )  # fmt: skip
@@ -138,6 +140,20 @@ def test_very_long_and_very_deep_commands_are_judged_in_good_time(command: str) 
     assert kind(command) != "read_only"
     assert time.monotonic() - began < 5
     assert kind("ls") == "read_only"
+
+
+def test_wrapped_commands_are_seen_through_all_their_readings() -> None:
+    assert kind("env --a " * 6 + "ls") == "read_only"
+    assert kind("env --chdir /x " * 6 + "rm -rf /") == "forbidden"
+    assert kind("nice " * 9 + "rm -rf /") == "forbidden"
+    assert len(verdict("env --a " * 6 + "ls").programs) < 50
+
+
+def test_deep_commands_are_judged_the_same_on_a_thread_deep_in_calls() -> None:
+    def calling(left: int) -> str:
+        return calling(left - 1) if left else kind(("(" * 150) + "echo;echo" + ")" * 150 + "; bash -c 'nice nice rm x'")
+
+    assert calling(1) == calling(200)
 
 
 def test_a_lines_end_that_the_parser_misses_is_noticed() -> None:
