@@ -129,6 +129,27 @@ def test_a_card_is_one_line_and_opens() -> None:
     assert block.copy_text() == "pytest -q\n$ pytest -q\n...\n3 passed"
 
 
+def test_a_time_as_the_only_outcome_is_shown_once() -> None:
+    block = finished(ToolBlock("c", "Run", "make"), summary="3.1 s", seconds=9.0)
+    assert drawn(block).split() == ["▸", "Run", "make", "3.1", "s", "✓"]
+
+
+def test_changes_are_numbered_and_hunks_stand_apart() -> None:
+    body = "@@ -1,3 +1,3 @@\n def get(key):\n-    return 1\n+    return 2\n@@ -40 +40,2 @@\n same\n+new [/]"
+    block = finished(ToolBlock("c", "Edit", "a.py"), kind="diff", body=body)
+    block.open = True
+    assert lines(block.rows(60, LOOK))[1:] == [
+        "       1   def get(key):",
+        "       2 −     return 1",
+        "       2 +     return 2",
+        "         …",
+        "      40   same",
+        "      41 + new [/]",
+    ]
+    request = RequestBlock("r", asker="x", title="Edit a.py", detail=body, diff=True)
+    assert "41 + new [/]" in drawn(request)
+
+
 def test_calls_of_one_kind_share_a_card_until_one_fails() -> None:
     block = ToolBlock("a", "Read", "one.py")
     assert block.may_join("Read")

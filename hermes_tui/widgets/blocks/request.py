@@ -15,6 +15,7 @@ from rich.text import Text
 from hermes_tui.cleaning import escaped, one_line
 from hermes_tui.texts import _
 from hermes_tui.widgets.blocks.base import INSET, Block, estimate_text
+from hermes_tui.widgets.blocks.diff import diff_lines, diff_style
 from hermes_tui.widgets.look import Look
 from hermes_tui.widgets.rows import Row, fold, row_of, shorten
 
@@ -118,8 +119,13 @@ class RequestBlock(Block):
         frame.top(f"{look.glyphs.needs} ", self.asker, hint)
         frame.text(Text(escaped(self.title), look.strong))
         if self.detail and self.detail.strip() != self.title.strip():
-            for line in escaped(self.detail).strip("\n").split("\n"):
-                frame.text(Text(line, self._line_style(line, look)), 2)
+            lines = escaped(self.detail).strip("\n").split("\n")
+            if self.diff:
+                for line, change in diff_lines(lines, look):
+                    frame.text(Text(line, diff_style(change, look)), 2)
+            else:
+                for line in lines:
+                    frame.text(Text(line, look.text), 2)
         if self.reason:
             frame.text(Text(one_line(self.reason), look.faint))
         if self.options:
@@ -127,12 +133,6 @@ class RequestBlock(Block):
             self._draw_options(frame, look)
         frame.bottom()
         return frame.rows
-
-    def _line_style(self, line: str, look: Look) -> Style:
-        if not self.diff:
-            return look.text
-        bare = line.lstrip("0123456789 ")
-        return look.added if bare[:1] == "+" else look.removed if bare[:1] in ("-", "−") else look.faint
 
     def _draw_options(self, frame: _Frame, look: Look) -> None:
         """All choices on one row where they fit, else each on its own."""

@@ -55,7 +55,7 @@ class ThoughtBlock(Block):
         line = Text(" " * INSET)
         line.append(f"{mark} ", look.accent if self.live else look.faint)
         line.append(_("Thinking") if self.live else _("Thought"), look.soft)
-        if self.seconds is not None:
+        if self.seconds is not None and self.seconds >= 0.05:
             line.append(f"  {seconds_short(self.seconds)}", look.faint)
         if self.live and not self.open:
             last = clean(self.text).rstrip().rsplit("\n", 1)[-1].strip()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,6 +13,7 @@ from rich.text import Text
 from hermes_tui.cleaning import clean, escaped, one_line
 from hermes_tui.texts import ngettext
 from hermes_tui.widgets.blocks.base import INSET, Block, indented
+from hermes_tui.widgets.blocks.diff import diff_lines, diff_style
 from hermes_tui.widgets.look import Look
 from hermes_tui.widgets.rows import Row, row_of, shorten, spread
 from hermes_tui.widgets.times import seconds_short
@@ -21,6 +24,7 @@ MAX_BODY = 400
 """Lines drawn of an opened body; the rest is counted."""
 
 _LIVE_LINES = 3
+_TIME = re.compile(r"(\d+(?:\.\d+)?) s")
 _VERB_WIDTH = 9
 _GROUPED = frozenset({"Read", "Search", "Fetch", "List"})
 """Verbs whose calls in a row share one card."""
@@ -99,6 +103,9 @@ class ToolBlock(Block):
             return
         if len(self.calls) == 1 and verb:
             self.verb = verb
+        if timed := _TIME.fullmatch(summary):
+            # some tools have nothing to say but how long the work itself took, without the wait for a yes
+            seconds, summary = float(timed[1]), ""
         call.title, call.summary, call.kind, call.body = title or call.title, summary, kind, body
         call.status, call.seconds, call.progress = status, seconds, ""
         self.touch()
@@ -219,20 +226,18 @@ def _body(call: CallState, width: int, look: Look, edge: str = " " * (INSET + 2)
     lines = source.split("\n")
     hidden = max(0, len(lines) - MAX_BODY)
     rows: list[Row] = []
-    for number, line in enumerate(lines[:MAX_BODY]):
-        style = _diff_style(line, look) if call.kind == "diff" else look.soft
-        if call.kind == "command" and number == 0:
-            style = look.text
-        rows.extend(indented(Text(line, style), width, Text(edge)))
+    for text in _styled(lines[:MAX_BODY], call.kind, look):
+        rows.extend(indented(text, width, Text(edge)))
     if hidden:
         rows.append(row_of(Text(edge).append(f"{look.glyphs.ellipsis} {hidden:,} more lines", look.faint), len(edge)))
     return rows
 
 
-def _diff_style(line: str, look: Look) -> Style:
-    bare = line.lstrip("0123456789 ")
-    if bare.startswith("+"):
-        return look.added
-    if bare.startswith(("-", "−")):
-        return look.removed
-    return look.faint
+def _styled(lines: list[str], kind: BodyKind, look: Look) -> Iterator[Text]:
+    """The lines of a body in the styles of their kind."""
+    if kind == "diff":
+        for line, change in diff_lines(lines, look):
+            yield Text(line, diff_style(change, look))
+        return
+    for number, line in enumerate(lines):
+        yield Text(line, look.text if kind == "command" and number == 0 else look.soft)
