@@ -111,12 +111,12 @@ class Database:
             made = sqlite3.connect(
                 self.path, timeout=_BUSY_MILLISECONDS / 1000, isolation_level=None, check_same_thread=False
             )
+            self._open[threading.get_ident()] = made  # before the file is read: a damaged one raises here
             made.row_factory = sqlite3.Row
             made.execute(f"PRAGMA busy_timeout={_BUSY_MILLISECONDS}")
             made.execute("PRAGMA foreign_keys=ON")
             made.execute(f"PRAGMA synchronous={self._synchronous}")
             made.execute("PRAGMA journal_size_limit=16777216")
-            self._open[threading.get_ident()] = made
             self._local.connection = made
             return made
 

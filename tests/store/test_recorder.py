@@ -132,9 +132,9 @@ def test_batch_rows_are_not_recorded(recorder: Recorder, database: Database) -> 
 
 
 def test_taking_an_event_costs_its_caller_next_to_nothing(recorder: Recorder) -> None:
-    started = time.perf_counter()
+    started = time.thread_time()  # the caller's own: others may be busy
     turn(recorder, pieces=10_000)
-    took = time.perf_counter() - started
+    took = time.thread_time() - started
     assert took < 2
     assert recorder.flush(30)
 

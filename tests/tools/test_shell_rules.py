@@ -136,9 +136,9 @@ def test_hosts_of_fetching_commands_are_told() -> None:
     ids=lambda command: command[:12],
 )  # fmt: skip
 def test_very_long_and_very_deep_commands_are_judged_in_good_time(command: str) -> None:
-    began = time.monotonic()
+    began = time.thread_time()
     assert kind(command) != "read_only"
-    assert time.monotonic() - began < 5
+    assert time.thread_time() - began < 5
     assert kind("ls") == "read_only"
 
 
