@@ -49,7 +49,9 @@ class AddressForm(Card):
                 ("model", _("Model, empty for the first one it lists"), self._before.model),
             ):
                 yield Static(Text(words), classes="label", markup=False)
-                yield Input(value, id=name, classes="field", password=name == "key", compact=True)
+                typed = Input(value, id=name, classes="field", password=name == "key", compact=True)
+                typed.cursor_blink = False
+                yield typed
             yield Static(Text(self._note), classes="note", markup=False)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:

@@ -155,7 +155,9 @@ class Picker(SteadyModal[str | None]):
     def compose(self) -> ComposeResult:
         with Vertical(id="card"):
             yield Static(Text(self._title), id="title", markup=False)
-            yield Input(placeholder=_("type to narrow"), id="filter", compact=True)
+            narrow = Input(placeholder=_("type to narrow"), id="filter", compact=True)
+            narrow.cursor_blink = False
+            yield narrow
             yield self._list
             yield Static(Text(self._hint or _("↑↓ Enter · Esc closes")), id="foot", markup=False)
 
