@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import sys
-from pathlib import Path
+import signal
+
+signal.signal(signal.SIGINT, lambda *_: os._exit(130))  # until the run listens itself: no traceback while it loads
+
+import importlib.util  # noqa: E402
+import sys  # noqa: E402
+from pathlib import Path  # noqa: E402
 
 
 def main() -> None:

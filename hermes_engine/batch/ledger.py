@@ -5,7 +5,7 @@ Holds no texts. Built by reading the files once, then kept up by the writer.
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ from hermes_engine.batch.files import read_lines
 from hermes_engine.batch.folder import RunFolder
 from hermes_engine.batch.job import Record, ident
 from hermes_engine.batch.statistics import Tally
+from hermes_engine.errors import Interrupted
 
 _OF_FAILURE = ("error_kind", "toolsets_used", "api_calls", "retries", "usage")
 
@@ -130,14 +131,21 @@ def _batch_of(record: Record) -> int:
     return number if isinstance(number, int) else -1
 
 
-def read_ledger(folder: RunFolder, rows: Container[str]) -> Ledger:
-    """Reads all row files of a run, mending them; rows that are not among `rows` count as removed."""
+def read_ledger(folder: RunFolder, rows: Container[str], *, stopped: Callable[[], bool] = lambda: False) -> Ledger:
+    """Reads all row files of a run, mending them; rows that are not among `rows` count as removed.
+
+    Raises:
+        Interrupted: `stopped` said so; the files are as true as before.
+        StateError: a file cannot be read.
+    """
     ledger = Ledger()
 
     def bad(number: int) -> None:
         ledger.damaged += number
 
     for number in folder.batches():
+        if number % 100 == 99 and stopped():
+            raise Interrupted("stopped while the run's files were read; no row was begun")
         for offset, length, record in read_lines(folder.batch(number), bad):
             row = identity(record)
             if row in ledger.kept:

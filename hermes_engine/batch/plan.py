@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +13,10 @@ from hermes_engine.batch.job import ident
 from hermes_engine.batch.ledger import Ledger, read_ledger
 from hermes_engine.batch.options import BatchOptions
 from hermes_engine.batch.schedule import Task
+from hermes_engine.errors import Interrupted
+
+STOP_EVERY = 1000
+"""After so many lines it is asked whether to stop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +50,32 @@ class Plan:
         return Counter(task.batch for task in self.tasks)
 
 
-def make_plan(dataset: Dataset, folder: RunFolder, options: BatchOptions) -> Plan:
-    """Reads the dataset and the run's files. Finished, rejected and invalid rows are not worked again."""
+def make_plan(
+    dataset: Dataset, folder: RunFolder, options: BatchOptions, *, stopped: Callable[[], bool] = lambda: False
+) -> Plan:
+    """Reads the dataset and the run's files. Finished, rejected and invalid rows are not worked again.
+
+    Args:
+        dataset: of the run; open.
+        folder: of the run; held.
+        options: in effect.
+        stopped: asked now and then: millions of lines take a while.
+
+    Raises:
+        Interrupted: the person asked to stop meanwhile.
+        StateError: a file cannot be read.
+    """
     found: list[Place] = []
     invalid: list[Invalid] = []
-    for item in dataset.scan(options.max_samples):
+    for number, item in enumerate(dataset.scan(options.max_samples), 1):
+        if number % STOP_EVERY == 0 and stopped():
+            raise Interrupted("stopped while the dataset was read; no row was begun")
         if isinstance(item, Invalid):
             invalid.append(item)
         else:
             found.append(item)
     places = {ident(place.key, 0): place for place in found}
-    ledger = read_ledger(folder, places)
+    ledger = read_ledger(folder, places, stopped=stopped)
     first = max([ledger.last_batch, *folder.batches()]) + 1
     tasks: list[Task] = []
     for place in found:

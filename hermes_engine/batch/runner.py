@@ -101,6 +101,7 @@ class BatchRun:
             UsageError: wrong options; the run is being worked elsewhere.
             ConfigError: no model can be asked.
             StateError: the run's files cannot be read.
+            Interrupted: a person stopped it before its first row.
         """
         with asyncio.Runner() as runner:
             return runner.run(self._main())
@@ -155,7 +156,7 @@ class BatchRun:
         redactor = Redactor(setup.resolved.secrets)
         for note in setup.notes:
             self._tell("warning", redactor.text(note))
-        plan = make_plan(dataset, setup.folder, setup.options)
+        plan = make_plan(dataset, setup.folder, setup.options, stopped=lambda: self._asked == "interrupted")
         books = Books(setup, plan, redactor)
         self._tell_about(plan, setup, work, books.lost)
         plan.ledger.shape(setup.tools)

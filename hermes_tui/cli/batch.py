@@ -195,7 +195,7 @@ def _interruptible(run: BatchRun) -> Iterator[None]:
         yield
     finally:
         for number, handler in before.items():
-            signal.signal(number, handler)
+            signal.signal(number, signal.SIG_IGN if pressed else handler)  # an impatient third one finds us leaving
 
 
 def _whisper(text: str) -> None:

@@ -6,6 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from hermes_engine.errors import Interrupted
 from hermes_engine.protocols import AgentSpec
 from tests.batch.support import Played, dataset, fails, play, thinks, uses
 from tests.batch.test_resume import again, first
@@ -48,3 +51,11 @@ def test_what_a_row_carries_follows_its_line(tmp_path: Path) -> None:
     assert ran.agents.prompts == []
     assert [json.loads(row["metadata"]["extra"])["id"] for row in ran.rows()] == ["mended", 2, 1]
     assert [json.loads(row["metadata"]["extra"])["id"] for row in ran.rows("batch_0.jsonl")] == [1, 2, 3]
+
+
+def test_f1_8_a_stop_while_a_long_dataset_is_read_ends_the_run_at_once(tmp_path: Path) -> None:
+    dataset(tmp_path / "prompts.jsonl", [f"p{number}" for number in range(5000)])
+    with pytest.raises(Interrupted, match="no row was begun") as caught:
+        play(tmp_path, lambda prompt, spec: uses(), prepare=lambda run: run.stop())
+    assert caught.value.exit_code == 130
+    assert again(tmp_path, ["a"]).summary.exit_code == 0

@@ -1,0 +1,119 @@
+"""What `hermes batch` tells people as a process: one line for each fault, why rows failed, quick ends, no traceback."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.batch.support import dataset, read_rows
+from tests.conftest import Serve
+from tests.e2e.program import ROOT, environment, hermes
+from tests.server.scripted import Answer, Seen, say, status
+
+pytestmark = pytest.mark.e2e
+
+FLAGS = ("--dataset_file", "d.jsonl", "--batch_size", "5", "--run_name", "r", "--model", "m", "--plain")
+
+
+def test_why_rows_failed_stands_on_the_screen(serve: Serve, tmp_path: Path) -> None:
+    """A count of `key_refused` alone helps nobody; the first row of each kind speaks for the others."""
+
+    def script(seen: Seen) -> Answer:
+        if "bad" in str(seen.messages[-1]["content"]):
+            return status(400, {"error": {"message": "no such\x1b[31m parameter"}})
+        return say("Yes.", "hm")
+
+    server = serve(script)
+    dataset(tmp_path / "d.jsonl", ["a", "bad 1", "bad 2"])
+    done = hermes("batch", "run", *FLAGS, "--base_url", server.base_url, cwd=tmp_path)
+    assert done.code == 1
+    lines = done.out.splitlines()
+    place = lines.index("failed: rejected_request 2")
+    assert lines[place + 1].startswith("  rejected_request: HTTP 400 from ")
+    assert "no such" in lines[place + 1]
+    assert "\x1b" not in done.out + done.err
+
+
+def test_unknown_cost_is_not_shown_as_nothing(serve: Serve, tmp_path: Path) -> None:
+    server = serve([say("Yes.", "hm", usage=None)])
+    dataset(tmp_path / "d.jsonl", ["a"])
+    assert hermes("batch", "run", *FLAGS, "--base_url", server.base_url, cwd=tmp_path).code == 0
+    shown = {row[0]: row[1] for row in hermes("batch", "show", "r", cwd=tmp_path).rows}
+    assert (shown["tokens"], shown["cost"]) == ("unknown", "unknown")
+
+
+def test_distributions_as_json(tmp_path: Path) -> None:
+    told = hermes("batch", "run", "--list_distributions", "--json", cwd=tmp_path).json
+    assert {name: value for name, value in told[3].items() if name != "description"} == {
+        "name": "web_only",
+        "toolsets": {"web": 100},
+    }
+
+
+def test_an_export_into_no_folder_is_one_line(serve: Serve, tmp_path: Path) -> None:
+    dataset(tmp_path / "d.jsonl", ["a"])
+    assert hermes("batch", "run", *FLAGS[:-3], "--model", "demo", cwd=tmp_path).code == 0
+    done = hermes("batch", "export", "r", "-o", "nowhere/out.jsonl", cwd=tmp_path)
+    assert (done.code, done.out) == (1, "")
+    assert done.err == "hermes: cannot write nowhere/out.jsonl: No such file or directory\n"
+
+
+def test_a_pipe_as_dataset_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    flags = ("--dataset_file", "pipe", "--batch_size", "5", "--run_name", "r", "--model", "demo")
+    done = hermes("batch", "run", *flags, cwd=tmp_path, timeout=20)
+    assert (done.code, done.out) == (2, "")
+    assert "a pipe cannot be resumed" in done.err
+
+
+@pytest.mark.parametrize("delay", [0.03, 0.08, 0.15, 0.3, 0.6, 1.2])
+def test_f1_8_many_presses_at_any_moment_leave_no_traceback(serve: Serve, tmp_path: Path, delay: float) -> None:
+    server = serve([say("Yes.", "hm", first_delay=0.05)])
+    dataset(tmp_path / "d.jsonl", [f"p{number}" for number in range(60)])
+    command = [sys.executable, str(ROOT / "batch_runner.py"), *FLAGS, "--base_url", server.base_url]
+    process = subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    time.sleep(delay)
+    begun = (tmp_path / "data").exists()  # before that, Python itself may be the one to hear the signal
+    for _ in range(4):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.01)
+    _, told = process.communicate(timeout=15)
+    assert process.returncode == 130 or not begun
+    assert b"Traceback" not in told or not begun
+    done = hermes("batch", "run", "--resume", *FLAGS, "--base_url", server.base_url, cwd=tmp_path)
+    assert done.code == 0
+    assert len(read_rows(tmp_path / "data" / "r" / "trajectories.jsonl")) == 60
+
+
+def test_a_second_interrupt_says_where_the_rows_are(serve: Serve, tmp_path: Path) -> None:
+    server = serve(lambda seen: say("Yes.", "hm", first_delay=0.0 if "p0" in str(seen.messages[-1]) else 30.0))
+    dataset(tmp_path / "d.jsonl", [f"p{number}" for number in range(4)])
+    command = [sys.executable, str(ROOT / "batch_runner.py"), *FLAGS, "--base_url", server.base_url]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    )
+    folder = tmp_path / "data" / "r"
+    assert server.wait_until(lambda: (folder / "batch_0.jsonl").exists(), 20)
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=15)
+    assert process.returncode == 130
+    assert b"the rows are in its batch files" in out
+    assert b"trajectories.jsonl" not in out
+    checkpoint = json.loads((folder / "checkpoint.json").read_text())
+    assert (checkpoint["state"], checkpoint["rows"]["kept"]) == ("interrupted", 1)
