@@ -87,7 +87,7 @@ def _transcript() -> tuple[KeyRow, ...]:
         KeyRow(
             group,
             "Home, End, Ctrl+End",
-            _("oldest, newest; Ctrl+End also from the prompt"),
+            _("oldest, newest; from the prompt End when it is empty, else Ctrl+End"),
             "",
             ("home", "end", "ctrl+end"),
         ),

@@ -220,3 +220,20 @@ async def test_choices_keep_what_is_chosen_when_more_come() -> None:
         await pilot.press("down")
         choices.show([Choice("x", "new"), Choice("a", "first"), Choice("b", "second")])
         assert choices.choices[choices._chosen].id == "b"
+
+
+async def test_f9_5_end_on_an_empty_prompt_goes_to_the_newest_and_else_to_the_end_of_the_line() -> None:
+    async with stage(80, 24) as (app, pilot):
+        script = Script()
+        app.feed(script(ev.TurnStarted, prompt="go"), script(ev.StepStarted, step=1))
+        app.feed(script(ev.TextDelta, text="\n\n".join(f"line {number}" for number in range(80))))
+        await settle(pilot)
+        await pilot.press("pageup")
+        await settle(pilot)
+        assert "line 79" not in screen_text(app)
+        await pilot.press("x", "home", "end")
+        await settle(pilot)
+        assert "line 79" not in screen_text(app)
+        await pilot.press("backspace", "end")
+        await settle(pilot)
+        assert "line 79" in screen_text(app)

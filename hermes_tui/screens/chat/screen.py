@@ -322,6 +322,10 @@ class ChatScreen(SteadyScreen[None]):
         self.completing.edited()
         self.refresh_facts()
 
+    def on_prompt_newest(self) -> None:
+        """End where there is no line to go to the end of."""
+        self.action_newest()
+
     def on_prompt_take_back(self) -> None:
         """The last queued message goes back into the prompt."""
         self.sending.take_back()

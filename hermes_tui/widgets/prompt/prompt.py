@@ -49,6 +49,9 @@ class Prompt(Horizontal):
     class TakeBack(Message):
         """The arrow up on an empty prompt: the last queued message, if there is one."""
 
+    class Newest(Message):
+        """End on an empty prompt: the newest text of the transcript."""
+
     class Escaped(Message):
         """Esc with nothing to close here."""
 
@@ -174,6 +177,9 @@ class Prompt(Horizontal):
             return True
         if key in ("up", "down") and not self._loan:
             return self._arrow(-1 if key == "up" else 1)
+        if key == "end" and self.empty:
+            self.post_message(self.Newest())
+            return True
         if self.empty and event.is_printable and event.character and self.intercept(event.character):
             return True
         if event.is_printable:
