@@ -21,11 +21,18 @@ LineAt = tuple[int, int, dict[str, Any]]
 
 
 class Appender:
-    """A file that grows by whole lines, each in one write. Lines are what a reader splits at LF, nothing else."""
+    """A file that grows by whole lines, each in one write. Lines are what a reader splits at LF, nothing else.
+
+    Raises:
+        StateError: it cannot be opened.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._descriptor = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        try:
+            self._descriptor = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        except OSError as error:
+            raise StateError(f"cannot write {path}: {error.strerror or error}") from error
         self.length = os.fstat(self._descriptor).st_size
 
     def append(self, line: bytes) -> int:

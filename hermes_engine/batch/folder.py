@@ -119,7 +119,10 @@ class RunFolder:
         Raises:
             UsageError: a run is here and this is no resume; or the folder is something else's.
         """
-        parent = next(folder for folder in self.root.absolute().parents if folder.exists())
+        try:
+            parent = next(folder for folder in self.root.absolute().parents if folder.exists())
+        except FileNotFoundError:
+            raise UsageError("the current folder is gone", hint="change to one that exists") from None
         if not parent.is_dir():
             raise UsageError(f"{parent} is a file; no run can have its folder there", hint="take another --output_dir")
         if self.started:
