@@ -43,8 +43,8 @@ _VARYING = re.compile(r"[0-9a-fA-F]{6,}|\d+")
 class Outage:
     """Pauses the run while the server is down, and lets one row at a time try whether it is back.
 
-    After a few such tries it asks by itself, with a request of its own: what one row finds says little about the
-    server when that row is the only one left to try.
+    Where somebody answers, with 502 or 503, it asks by itself after a few such tries, with a request of its own: what
+    one row finds says little about the server when that row is the only one left to try.
 
     Args:
         limit: seconds after which the run gives up.
@@ -144,7 +144,8 @@ class Outage:
     async def _rows_may_try(self) -> bool:
         """Whether the row at the head of the line is to try; when they tried enough, the server is asked here."""
         self._own_tries += 1
-        if self.probe is None or self._own_tries <= ROW_TRIES:
+        refused = self._error.status is None  # nobody is there at all: no row can be to blame for that
+        if self.probe is None or refused or self._own_tries <= ROW_TRIES:
             return True
         error = await self.probe()
         if error is not None:

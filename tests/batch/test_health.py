@@ -15,6 +15,7 @@ from hermes_engine.errors import EndpointDown
 from hermes_engine.events import ReplyFinished
 
 DOWN = EndpointDown("connection refused")
+BUSY = EndpointDown("HTTP 503", status=503)
 
 
 @pytest.fixture(autouse=True)
@@ -132,7 +133,7 @@ async def test_an_answer_makes_a_rows_earlier_finds_forgotten(told: Told) -> Non
 
 async def test_when_rows_tried_enough_the_run_asks_by_itself(told: Told) -> None:
     asked: list[bool] = []
-    answers = iter([DOWN, DOWN, None])
+    answers = iter([BUSY, BUSY, None])
 
     async def probe() -> EndpointDown | None:
         asked.append(outage.down)
@@ -140,9 +141,9 @@ async def test_when_rows_tried_enough_the_run_asks_by_itself(told: Told) -> None
 
     outage = Outage(60, told, told.given_up.append, probe=probe)
     for _ in range(health.ROW_TRIES):
-        await outage.wait_out(DOWN)
+        await outage.wait_out(BUSY)
     assert asked == []
-    await asyncio.wait_for(outage.wait_out(DOWN), 5)
+    await asyncio.wait_for(outage.wait_out(BUSY), 5)
     assert asked == [True, True, True]
     assert not outage.down
     assert [level for level, _ in told.lines] == ["warning", "info"]
@@ -159,7 +160,7 @@ async def test_f_the_only_row_left_does_not_hold_the_run_for_an_hour(told: Told)
 
     async def row() -> None:
         while True:
-            await outage.wait_out(DOWN)
+            await outage.wait_out(BUSY)
 
     outage = Outage(3600, told, told.given_up.append, probe=probe)
     with pytest.raises(EndpointDown):
@@ -167,6 +168,18 @@ async def test_f_the_only_row_left_does_not_hold_the_run_for_an_hour(told: Told)
     assert probes == health.LONELY_TRIES
     assert not outage.given_up
     assert not outage.down
+
+
+async def test_where_nobody_answers_at_all_rows_go_on_trying(told: Told) -> None:
+    """No row can be to blame for a refused connection, and the server sees nothing but rows when it is back."""
+
+    async def probe() -> EndpointDown | None:
+        raise AssertionError("not asked")
+
+    outage = Outage(60, told, told.given_up.append, probe=probe)
+    for _ in range(health.ROW_TRIES + 3):
+        await outage.wait_out(DOWN)
+    assert outage.down
 
 
 async def test_a_pause_that_ends_with_the_first_try_is_not_told(told: Told) -> None:
