@@ -295,12 +295,10 @@ time.sleep(60)
 """
 
 
-def test_f3_16_after_kill_9_the_history_is_valid_and_nothing_is_running(
-    serve: Serve, tmp_path: Path, isolated_home: Path
-) -> None:
-    server = serve([call("terminal", {"command": "sleep 200"}), say("going on")])
+def killed_at_work(program: str, server: ScriptedServer, cwd: Path, seconds: float) -> str:
+    """Runs a program until it has said its session and its first mark, kills it a moment later; the session."""
     process = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(KILLED), server.base_url, str(tmp_path)],
+        [sys.executable, "-c", textwrap.dedent(program), server.base_url, str(cwd)],
         stdout=subprocess.PIPE,
         text=True,
         env=dict(os.environ),
@@ -308,10 +306,18 @@ def test_f3_16_after_kill_9_the_history_is_valid_and_nothing_is_running(
     assert process.stdout is not None
     session = process.stdout.readline().strip()
     assert process.stdout.readline().strip() == "tool"
-    time.sleep(0.3)
+    time.sleep(seconds)
     process.send_signal(signal.SIGKILL)
     process.wait()
     process.stdout.close()
+    return session
+
+
+def test_f3_16_after_kill_9_the_history_is_valid_and_nothing_is_running(
+    serve: Serve, tmp_path: Path, isolated_home: Path
+) -> None:
+    server = serve([call("terminal", {"command": "sleep 200"}), say("going on")])
+    session = killed_at_work(KILLED, server, tmp_path, 0.3)
 
     driver = Driver(server, tmp_path, mode="auto")
     try:
@@ -371,19 +377,7 @@ def test_a_batch_runs_in_the_pool_and_shows_as_one_agent(drive: Callable[..., Dr
 def test_what_a_reply_had_brought_is_there_after_kill_9(serve: Serve, tmp_path: Path) -> None:
     server = serve([stream([chunk({"content": "Half of "}), chunk({"content": "the answer"}), 60.0]), say("and on")])
     program = KILLED.replace("ToolStarted", "TextDelta")
-    process = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(program), server.base_url, str(tmp_path)],
-        stdout=subprocess.PIPE,
-        text=True,
-        env=dict(os.environ),
-    )
-    assert process.stdout is not None
-    session = process.stdout.readline().strip()
-    assert process.stdout.readline().strip() == "tool"
-    time.sleep(0.6)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    process.stdout.close()
+    session = killed_at_work(program, server, tmp_path, 0.6)
     for _ in range(2):
         driver = Driver(server, tmp_path)
         try:
