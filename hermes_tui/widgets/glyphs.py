@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Glyphs:
-    """One set of signs, each one cell wide."""
+    """One set of signs, each one cell wide but for the boxes, corners and frames."""
 
     user: str = "▌"
     """Bar before what the person said."""
@@ -42,6 +42,10 @@ class Glyphs:
     """A background task."""
     bullet: str = "•"
     """List item."""
+    unticked: str = "☐"
+    """List item that is to be done."""
+    ticked: str = "☑"
+    """List item that is done."""
     gutter: str = "│"
     """Left edge of code."""
     quote: str = "▎"
@@ -85,6 +89,8 @@ ASCII = Glyphs(
     batch="=",
     background="&",
     bullet="*",
+    unticked="[ ]",
+    ticked="[x]",
     gutter="|",
     quote="|",
     line="-",

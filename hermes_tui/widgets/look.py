@@ -31,6 +31,7 @@ class Look:
         text, soft, faint: foreground in three strengths.
         accent, warning, good, bad: see `Palette`.
         strong: bold text.
+        code: what is added to words that are code, inside a sentence.
         line: thin lines.
         syntax: style of each of `SYNTAX_KINDS`.
         added, removed: lines of a diff.
@@ -49,6 +50,7 @@ class Look:
     good: Style
     bad: Style
     strong: Style
+    code: Style
     line: Style
     added: Style
     removed: Style
@@ -77,10 +79,11 @@ class Look:
             good=good,
             bad=bad,
             strong=text + Style(bold=True),
+            code=syntax["number"] + Style(bold=True) if native else _behind(palette.selected),
             line=_style(palette.line),
             added=good,
             removed=bad,
-            picked=Style(reverse=True) if native else Style(bgcolor=Color.parse(palette.selected).rich_color),
+            picked=Style(reverse=True) if native else _behind(palette.selected),
             syntax=syntax,
         )
 
@@ -103,6 +106,10 @@ class Look:
 
 def _style(colour: str) -> Style:
     return Style(color=Color.parse(colour).rich_color)
+
+
+def _behind(colour: str) -> Style:
+    return Style(bgcolor=Color.parse(colour).rich_color)
 
 
 class HasLook(Protocol):

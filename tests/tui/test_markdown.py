@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hermes_tui.widgets.blocks import AnswerBlock
+from hermes_tui.widgets.glyphs import ASCII
 from hermes_tui.widgets.highlight import find_spans
 from hermes_tui.widgets.markdown.drawing import draw, draw_code
 from hermes_tui.widgets.markdown.splitting import OPEN_LIMIT, Piece, Splitter, split
-from tests.tui.drawing import LOOK, MARKUP, WIDE, lines, logical
+from tests.tui.drawing import LOOK, MARKUP, WIDE, lines, logical, look
 
 BLOCKS = st.sampled_from(
     [
@@ -129,6 +132,41 @@ def test_f9_15_a_wide_table_wraps_in_its_cells() -> None:
 def test_a_table_that_cannot_fit_becomes_fields() -> None:
     rows = draw("| a | b | c | d |\n|---|---|---|---|\n| 1 | 2 | 3 | 4 |", 12, LOOK)
     assert lines(rows) == ["a: 1", "b: 2", "c: 3", "d: 4"]
+
+
+@pytest.mark.parametrize("bars", [True, False])
+def test_a_table_that_is_cut_keeps_its_columns_in_each_piece(bars: bool) -> None:
+    rows = [f"row {number} | " + "x" * 80 for number in range(900)]
+    lined = ["name | what it holds", "---|---", *rows]
+    source = "Look:\n" * bars + "\n".join(f"| {line} |" if bars else line for line in lined)
+    block = AnswerBlock(live=True)
+    for start in range(0, len(source), 700):
+        block.feed(source[start : start + 700])
+    text = lines(block.rows(120, LOOK))
+    block.finish()
+    assert lines(block.rows(120, LOOK)) == text
+    assert sum("what it holds" in line for line in text) > 2
+    assert not any("|" in line for line in text)
+    assert [line.split()[1] for line in text if "xxx" in line] == [str(number) for number in range(900)]
+    assert block.copy_text() == source
+
+
+def test_code_in_a_sentence_stands_without_its_quotes_and_is_not_plain() -> None:
+    for theme in ("hermes-dark", "terminal"):
+        style = look(theme)
+        (row,) = draw("use `rm -rf` now", 60, style)
+        assert row.text == "use rm -rf now"
+        styles = {segment.text.strip(): segment.style for segment in row.segments}
+        assert styles["rm -rf"] not in (styles["use"], style.strong)
+    assert AnswerBlock("use `rm -rf` now").copy_text() == "use `rm -rf` now"
+
+
+def test_items_to_be_ticked_have_a_box_for_a_bullet() -> None:
+    source = "- [ ] open `x`\n- [x] done\n  - [X] below\n- [y] other\n- [ ]\n\n1. [x] first"
+    assert lines(draw(source, 40, LOOK)) == [
+        "☐ open x", "☑ done", "  ☑ below", "• [y] other", "☐", "", "1. ☑ first",
+    ]  # fmt: skip
+    assert lines(draw(source, 40, look(glyphs=ASCII)))[:3] == ["[ ] open x", "[x] done", "    [x] below"]
 
 
 def test_links_show_where_they_lead() -> None:

@@ -113,7 +113,7 @@ class AnswerBlock(Block):
     def _add_piece(self, rows: list[Row], piece: Piece, width: int, look: Look) -> None:
         if rows and not piece.glued:
             rows.append(BLANK)
-        source = clean(piece.source)
+        source = clean(piece.head + piece.source)
         if piece.fence is not None:
             drawn = draw_code(source, clean(piece.fence), width - INSET, look)
         else:

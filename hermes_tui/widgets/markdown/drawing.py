@@ -6,6 +6,7 @@ Text is never read as mark-up of the screen toolkit; raw HTML is shown as it is 
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 MIN_WIDTH = 8
+
+_BOX = re.compile(r"\[([ xX])\](?: +|\Z)")
 
 
 @functools.lru_cache(maxsize=1)
@@ -145,9 +148,10 @@ class _Drawing:
         self._gap()
         self.tight.append(tight)
         items = list(_items(body))
-        digits = len(str(number + len(items) - 1))
+        digits, bullet = len(str(number + len(items) - 1)), self.look.glyphs.bullet
         for item in items:
-            mark = f"{number}.".rjust(digits + 1) if ordered else self.look.glyphs.bullet
+            box = _take_box(item, self.look)
+            mark = f"{number}.".rjust(digits + 1) + (f" {box}" if box else "") if ordered else box or bullet
             number += 1
             if not tight:
                 self._gap()
@@ -191,9 +195,7 @@ class _Drawing:
             if kind == "text":
                 text.append(token.content, style)
             elif kind == "code_inline":
-                text.append("`", look.faint)
-                text.append(token.content, style + Style(bold=True))
-                text.append("`", look.faint)
+                text.append(token.content, style + look.code)
             elif kind == "softbreak":
                 text.append(" ", style)
             elif kind == "hardbreak":
@@ -251,6 +253,16 @@ def _items(body: Sequence[Token]) -> Iterator[list[Token]]:
             yield item
         else:
             item.append(token)
+
+
+def _take_box(item: Sequence[Token], look: Look) -> str:
+    """The sign of an item that can be ticked, taken out of its words; "" for any other item."""
+    words = item[1].children if len(item) > 1 and item[0].type == "paragraph_open" else None
+    match = _BOX.match(words[0].content) if words and words[0].type == "text" else None
+    if match is None or not words:
+        return ""
+    words[0].content = words[0].content[match.end() :]
+    return look.glyphs.unticked if match[1] == " " else look.glyphs.ticked
 
 
 def _code_rows(code: str, language: str, width: int, look: Look) -> list[Row]:

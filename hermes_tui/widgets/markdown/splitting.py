@@ -13,10 +13,11 @@ OPEN_LIMIT = 4_000
 """Characters an open piece may have before it is cut at a line (or, in one endless line, at a blank)."""
 
 TABLE_LIMIT = 24_000
-"""The same for tables, which lose their columns when cut."""
+"""The same for tables, whose heading is drawn again over each piece."""
 
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})[ \t]*([^\n`]*)\Z")
-_TABLE_ROW = re.compile(r"\s*\|")
+_TABLE_HEAD = re.compile(r"^[^\n]*\|[^\n]*\n[ \t|:]*-[ \t:-]*(?:\|[ \t:-]*)+\n", re.MULTILINE)
+"""A table's first two lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +28,13 @@ class Piece:
         source: Markdown, without blank lines at its ends; the inside of a fence when `fence` is set.
         glued: belongs to the piece before without a blank line.
         fence: language of the fence it is the inside of, or None for ordinary Markdown.
+        head: the first lines of the table whose later rows it holds, to be drawn before them.
     """
 
     source: str
     glued: bool = False
     fence: str | None = None
+    head: str = ""
 
 
 class Splitter:
@@ -49,6 +52,7 @@ class Splitter:
         self._language = ""
         self._inside_cut = False
         self._glued = False
+        self._head = ""
         self._closed: list[Piece] = []
 
     @property
@@ -57,7 +61,7 @@ class Splitter:
         rest = self._text[self._start :]
         if self._inside_cut:
             return Piece(rest, True, self._language) if rest else None
-        return Piece(rest, self._glued) if rest.strip() else None
+        return Piece(rest, self._glued, head=self._head) if rest.strip() else None
 
     def feed(self, text: str) -> list[Piece]:
         """Adds text; returns the pieces it closed."""
@@ -77,7 +81,8 @@ class Splitter:
         closed = self.feed("\n") if self._text and not self._text.endswith("\n") else []
         rest = self._text.strip("\n") if not self._inside_cut else self._text.rstrip("\n")
         if rest.strip():
-            closed.append(Piece(rest, self._inside_cut or self._glued, self._language if self._inside_cut else None))
+            fence = self._language if self._inside_cut else None
+            closed.append(Piece(rest, self._inside_cut or self._glued, fence, self._head))
         self._reset()
         return closed
 
@@ -117,8 +122,8 @@ class Splitter:
         source = self._text[self._start : at]
         source = source.rstrip("\n") if fence is not None else source.strip("\n")
         if source.strip():
-            self._closed.append(Piece(source, self._glued or fence is not None, fence))
-        self._start = at
+            self._closed.append(Piece(source, self._glued or fence is not None, fence, self._head))
+        self._start, self._head = at, ""
 
     def _cut(self) -> None:
         """Cuts what has grown too long, at a line."""
@@ -127,11 +132,19 @@ class Splitter:
             self._hand_out(self._scanned, fence=self._language if inside else None)
             self._inside_cut = self._glued = True
             return
-        table = _TABLE_ROW.match(self._text, self._start) is not None
-        if table and self._scanned - self._start <= TABLE_LIMIT:
+        head = self._head or self._table_head()
+        if head and self._scanned - self._start <= TABLE_LIMIT:
             return
         self._hand_out(self._margin_line() or self._scanned)
         self._glued = not self._blank_seen
+        self._head = head if self._glued and head else ""
+
+    def _table_head(self) -> str:
+        """The heading of the table that is still open, or "" where none is."""
+        if self._blank_seen:
+            return ""
+        match = _TABLE_HEAD.search(self._text, self._start, self._scanned)
+        return match[0] if match is not None else ""
 
     def _margin_line(self) -> int:
         """Where the last line begins that starts at the margin, behind the first one; 0 where none does."""
