@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from hermes_engine.tools import shell_danger as danger
-from hermes_engine.tools import shell_disks, shell_secrets, shell_ssh
+from hermes_engine.tools import shell_disks, shell_secrets, shell_signals, shell_ssh
 from hermes_engine.tools.shell_danger import NOTHING, Finding, Grounds, Level, Words, worst
 from hermes_engine.tools.shell_parse import Command, Script, parse
 from hermes_engine.tools.shell_reading import only_reads
@@ -124,7 +124,7 @@ class Judge:
             return danger.sed(rest)
         if name in ("awk", "gawk", "mawk"):
             return danger.awk(rest)
-        return shell_disks.ended(name, rest, self._grounds)
+        return shell_signals.sent(name, rest, command) or shell_disks.ended(name, rest, self._grounds)
 
     def _ordinary(self, name: str, rest: Words, command: Command) -> Finding:
         if re.match(r"mkfs|mke2fs$|mkswap$|newfs", name):
@@ -137,8 +137,6 @@ class Judge:
             self._fetched |= danger.fetched(name, rest, command.writes)
         if "/" in name and self._was_fetched([Word(name)]):
             return Finding(Level.RISKY, "it runs a file that it has just fetched")
-        if name == "kill" and any(word.text == "-1" for word in rest[-1:]):
-            return Finding(Level.RISKY, "it ends every process")
         if name in ("docker", "podman") and _opens_host(rest):
             return Finding(Level.RISKY, "the container gets hold of this machine")
         sub = next((word.text for word in rest if not word.text.startswith("-")), "")
@@ -295,7 +293,7 @@ class Judge:
         if self._depth >= _DEEPEST:
             return Finding(Level.RISKY, "commands in commands in commands")
         home = self._grounds.protected.user_homes[0]
-        script = parse(word.text, home=home, cwd=self._grounds.folders[0])
+        script = parse(word.text, home=home, cwd=self._grounds.folders[0], numbers=self._script.numbers)
         inner = Judge(script, self._grounds, self._depth + 1)
         self.programs += inner.programs
         findings = [*inner.all(), shell_secrets.passed_on(word.text, script.commands, self._grounds)]

@@ -10,12 +10,13 @@ import functools
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
-from hermes_engine.tools.shell_words import UNKNOWN, Word, WordReader
+from hermes_engine.tools.shell_words import UNKNOWN, Word, WordReader, numbers_in
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -71,12 +72,23 @@ class Script:
     """Constructs that are not understood here; none in plain commands."""
     broken: bool = False
     """The text does not parse."""
+    numbers: Mapping[str, str] = field(default_factory=dict)
+    """Variables that hold the number of a process, as OWN_PROCESS or PARENT."""
 
 
-def parse(text: str, *, home: Path, cwd: Path) -> Script:
-    """Parses a command text; `home` and `cwd` stand in for `~`, `$HOME` and `$PWD`."""
+def parse(text: str, *, home: Path, cwd: Path, numbers: Mapping[str, str] = MappingProxyType({})) -> Script:
+    """Parses a command text.
+
+    Args:
+        text: as the shell would get it.
+        home: stands in for `~` and `$HOME`.
+        cwd: stands in for `$PWD`.
+        numbers: of the script in which this text is one word (`trap 'kill $SERVER' EXIT`).
+    """
     source = text.encode("utf-8", "replace")
-    reader = _Reader(source, {"HOME": str(home), "PWD": str(cwd)})
+    known = {**numbers, **numbers_in(text)}
+    reader = _Reader(source, {**known, "HOME": str(home), "PWD": str(cwd)})
+    reader.script.numbers = known
     root = _tree(source)
     if root is None or b"\0" in source:
         reader.script.broken = True

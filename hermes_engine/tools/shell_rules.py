@@ -47,7 +47,7 @@ _TOUCHY = (
     | ROOT_WRAPPERS
     | MANY_IN_ONE
     | RISKY.keys()
-    | {"rm", "dd", "eval", "source", "xargs", "find", "git", "chmod", "chown", "mv"}
+    | {"rm", "dd", "eval", "source", "xargs", "find", "git", "chmod", "chown", "mv", "kill", "pkill", "killall"}
 )
 
 

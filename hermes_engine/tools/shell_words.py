@@ -17,15 +17,31 @@ if TYPE_CHECKING:
 
 UNKNOWN = "\0"
 """Stands in a word for what only the run will tell."""
+OWN_PROCESS, PARENT = UNKNOWN + "\x01", UNKNOWN + "\x02"
+"""Stand for a number that is not known but for whose it is: the shell's or its last job's, and its parent's."""
 _PART, _DOLLAR, _TILDE = "\x1f", "\x1e", "\x1d"
 
 _NAMED_HOME = re.compile(rf"{_TILDE}([^{_TILDE}]+){_TILDE}(.*)\Z", re.DOTALL)
+_NUMBERS = {"!": OWN_PROCESS, "$": OWN_PROCESS, "BASHPID": OWN_PROCESS, "PPID": PARENT}
+_ASSIGNED = re.compile(r"""(?<![\w$])([A-Za-z_]\w*)\+?=(?:(["']?)\$\{?(!|\$|BASHPID|PPID)\}?\2(?=[\s;&|)}'"]|\Z))?""")
+_READ_OR_LOOPED = re.compile(r"\b(?:for|read)\b([^;\n]*)")
 _GLOB = re.compile(r"(?<!\\)[*?\[]")
 _BRACES = re.compile(r"(?<!\\)\{[^}]*(?:,|\.\.)[^}]*\}|^\{[^}]*$|^[^{]*\}$")
 _ESCAPE = re.compile(r"\\(\n|.)", re.DOTALL)
 _ESCAPE_IN_STRING = re.compile(r"\\([\\\"$`\n])")
 _ANSI = re.compile(r"\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|U[0-9a-fA-F]{1,8}|[0-7]{1,3}|c.|.)", re.DOTALL)
 _ANSI_LETTERS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "v": "\v"}
+
+
+def numbers_in(source: str) -> dict[str, str]:
+    """Variables that a text gives nothing but the number of a job of its own (`SERVER=$!`), or its parent's."""
+    found: dict[str, set[str]] = {}
+    for match in _ASSIGNED.finditer(source):
+        found.setdefault(match[1], set()).add(_NUMBERS.get(match[3], UNKNOWN))
+    set_otherwise = {name for match in _READ_OR_LOOPED.finditer(source) for name in re.findall(r"\w+", match[1])}
+    mine = {name for name, kinds in found.items() if kinds == {OWN_PROCESS}} - set_otherwise
+    parents = {name for name, kinds in found.items() if PARENT in kinds}
+    return dict.fromkeys(mine, OWN_PROCESS) | dict.fromkeys(parents, PARENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +159,11 @@ class WordReader:
         yield _ESCAPE_IN_STRING.sub(_unescaped, self._slice(place, node.end_byte - 1)), False
 
     def _variable(self, node: Node) -> str:
-        match = re.fullmatch(r"\s*\$\{?(\w+)(?::?\?[^}]*|%/)?\}?", self.text(node))
+        match = re.fullmatch(r"\s*\$\{?(\w+|[!$])(?::?\?[^}]*|%/)?\}?", self.text(node))
         return self._value(match[1]) if match else UNKNOWN
 
     def _value(self, name: str) -> str:
-        return _PART if name == "IFS" else self._variables.get(name, UNKNOWN)
+        return _PART if name == "IFS" else _NUMBERS.get(name) or self._variables.get(name, UNKNOWN)
 
     def _bare(self, text: str, *, first: bool = True) -> str:
         if _BRACES.search(text) and ("," in text or ".." in text):
