@@ -44,6 +44,34 @@ async def test_every_size_shows_prompt_status_and_answer(width: int, height: int
 
 
 @pytest.mark.parametrize(("width", "height"), SIZES)
+async def test_f9_5_the_pill_shows_what_came_below_and_goes_at_the_end(width: int, height: int) -> None:
+    async with stage(width, height) as (app, pilot):
+        say = Script()
+        text = "\n\n".join(f"Paragraph {number}." for number in range(60))
+        app.feed(say(ev.TurnStarted, prompt="a question"), say(ev.StepStarted, step=1), say(ev.TextDelta, text=text))
+        await settle(pilot)
+        await pilot.press("pageup")
+        await settle(pilot)
+        assert "↓" not in screen_lines(app)[-1]
+        before = screen_lines(app)[1:-4]
+        steps = [
+            [say(ev.TextDelta, text=" And more.")],
+            [say(ev.ReplyFinished, step=1, text=text + " And more.")],
+            say.tool("c", Display("Run", "make", "exit 0", "command", "$ make")),
+            [say(ev.TurnFinished, status="error", error="it went wrong")],
+        ]
+        for events_of_step, count in zip(steps, (1, 1, 2, 3), strict=True):
+            app.feed(*events_of_step)
+            await settle(pilot)
+            assert f"↓ {count} new" in screen_lines(app)[-1]
+            assert screen_lines(app)[1:-4] == before
+        await pilot.press("end")
+        await settle(pilot)
+        assert "it went wrong" in screen_text(app)
+        assert "↓" not in screen_lines(app)[-1]
+
+
+@pytest.mark.parametrize(("width", "height"), SIZES)
 async def test_f9_10_any_size_and_back(width: int, height: int) -> None:
     async with stage(width, height) as (app, pilot):
         await a_turn(app)

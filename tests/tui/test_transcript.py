@@ -104,6 +104,40 @@ async def test_f9_5_scrolling_up_stays_until_end() -> None:
         assert "and the last" in " ".join(shown(transcript)[-3:])
 
 
+async def test_f9_5_whatever_comes_below_the_view_is_counted_until_it_was_seen() -> None:
+    async with reader() as (transcript, pilot, _heard):
+        live, card = AnswerBlock("It begins.\n\n" * 8, live=True), ToolBlock("c", "Run", "make")
+        transcript.extend(paragraphs(20))
+        transcript.add(live)
+        transcript.add(card)
+        await pilot.pause()
+        transcript.focus()
+        await pilot.press("pageup")
+        await pilot.pause()
+        before = shown(transcript)
+        counts = [transcript.unseen]
+        transcript.tick(1)
+        await pilot.pause()
+        counts.append(transcript.unseen)
+        changes: list[Callable[[], object]] = [
+            lambda: live.feed("more words"),
+            live.finish,
+            lambda: card.progress("c", "a line"),
+            lambda: transcript.add(NoticeBlock("a notice")),
+            transcript.blocks[0].touch,
+        ]
+        for change in changes:
+            change()
+            await pilot.pause()
+            counts.append(transcript.unseen)
+        assert counts == [0, 0, 1, 1, 2, 3, 3], "a spinner that turns and what is above the view are nothing new"
+        assert shown(transcript) == before
+        for _press in range(4):
+            await pilot.press("pagedown")
+        await pilot.pause()
+        assert transcript.unseen == 0
+
+
 async def test_f9_5_scrolling_down_to_the_end_follows_again() -> None:
     async with reader() as (transcript, pilot, _heard):
         transcript.extend(paragraphs(20))

@@ -28,12 +28,14 @@ MAX_TEXT = 110
 
 
 class TranscriptView(ScrollView):
-    """Blocks in order. `follow` is whether the view stays at the end; `unseen` counts blocks added below it."""
+    """Blocks in order. `follow` is whether the view stays at the end; `unseen` counts blocks that came or changed
+    below it since the person read on from there.
+    """
 
     unseen: reactive[int] = reactive(0, init=False)
 
     class Unseen(Message):
-        """How many blocks stand below the view."""
+        """How many blocks below the view say something new."""
 
         def __init__(self, count: int) -> None:
             super().__init__()
@@ -52,6 +54,9 @@ class TranscriptView(ScrollView):
         self._pending = False
         self._dirty_from: int | None = None
         self._animated: set[Block] = set()
+        self._fresh: set[Block] = set()
+        """Came or changed while the view stood still, and their ends have not been seen since."""
+        self._ticking = False
         self._base = Style()
         self._marked: Selection | None = None
         self.cost = 0.0
@@ -107,6 +112,7 @@ class TranscriptView(ScrollView):
             block.changed = None
         self.sheet.clear()
         self._animated.clear()
+        self._fresh.clear()
         self._cursor = self._anchor = None
         self.follow, self.unseen = True, 0
         self._changed(0)
@@ -125,8 +131,10 @@ class TranscriptView(ScrollView):
         """One step of what moves; whether anything did."""
         now = time.monotonic()
         self._animated = {block for block in self._animated if block.animated}
+        self._ticking = True
         for block in self._animated:
             block.tick(frame, now)
+        self._ticking = False
         return bool(self._animated)
 
     def _insert(self, place: int, block: Block) -> None:
@@ -134,8 +142,7 @@ class TranscriptView(ScrollView):
         self.sheet.insert(place, block)
         if block.animated:
             self._animated.add(block)
-        if not self.follow:
-            self.unseen += 1
+        self._fresh.add(block)
         self._changed(place)
 
     def _block_changed(self, block: Block) -> None:
@@ -144,6 +151,8 @@ class TranscriptView(ScrollView):
             return
         if block.animated:
             self._animated.add(block)
+        if not self._ticking:
+            self._fresh.add(block)
         self._changed(place)
 
     def _changed(self, place: int) -> None:
@@ -180,6 +189,7 @@ class TranscriptView(ScrollView):
             self._settling = False
         self._remember()
         self._mark_seen()
+        self._count_unseen()
         if reshaped or dirty is None or before[0] != self.scroll_offset.y:
             self.refresh()
         else:
@@ -244,6 +254,15 @@ class TranscriptView(ScrollView):
                         self.post_message(self.EndShown())
                     block.end_shown(now)
 
+    def _count_unseen(self) -> None:
+        """Forgets what is in view by now; the rest is below and new."""
+        sheet, bottom = self.sheet, self.scroll_offset.y + self.scrollable_content_region.height
+        places = {block: sheet.place(block) for block in self._fresh} if not self.follow else {}
+        self._fresh = {
+            block for block, at in places.items() if at is not None and sheet.top(at) + sheet.height(at) > bottom
+        }
+        self.unseen = len(self._fresh)
+
     def _in_view(self) -> list[Block]:
         sheet = self.sheet
         if not len(sheet):
@@ -282,8 +301,6 @@ class TranscriptView(ScrollView):
         place, offset = sheet.at(max(0, min(new, sheet.total - 1)))
         self._anchor = (sheet.blocks[place], max(0, offset))
         self.follow = new + view >= sheet.total
-        if self.follow:
-            self.unseen = 0
         self._changed(place)
 
     def on_resize(self, event: events.Resize) -> None:
