@@ -62,6 +62,17 @@ class ReplyAssembler:
         self._finish = ""
         self._model = ""
         self._late: list[Piece] = []
+        self._heard = 0
+        self._note = ""
+
+    @property
+    def size(self) -> int:
+        """Characters of text, reasoning and calls so far."""
+        return self._heard + self._calls.size
+
+    def cut(self, note: str) -> None:
+        """Ends the reply here as if its tokens were used up; `note` says why."""
+        self.finished, self._finish, self._note = True, "length", note
 
     def feed(self, chunk: Mapping[str, Any]) -> list[Piece]:
         """What this chunk adds to text and reasoning.
@@ -116,7 +127,8 @@ class ReplyAssembler:
             text = ""
         finish = "tool_calls" if calls and not cut_off else self._finish
         reply = Reply(text, self.reasoning, calls, finish, self._usage.result(answered=self.began), self._model)
-        return replace(reply, notes=(CUT_CALLS_NOTE,)) if dropped else reply
+        notes = (*([self._note] if self._note else []), *([CUT_CALLS_NOTE] if dropped else []))
+        return replace(reply, notes=notes) if notes else reply
 
     @property
     def cached_tokens(self) -> int:
@@ -185,6 +197,7 @@ class ReplyAssembler:
 
     def _say(self, content: str) -> list[Piece]:
         self.began = self.began or bool(content)
+        self._heard += len(content)
         return self._shown(self._splitter.feed(self._content.feed(content)))
 
     def _think(self, name: str, thought: str) -> list[Piece]:
@@ -194,6 +207,7 @@ class ReplyAssembler:
         self._field = name
         self.began = True
         self._splitter.lone_close = False
+        self._heard += len(thought)
         thought = self._thought.feed(thought)
         self._reasoning.append(thought)
         return [("reasoning", thought)] if thought else []

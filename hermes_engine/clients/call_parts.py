@@ -16,6 +16,9 @@ from hermes_engine.clients.call_arguments import grew, json_values, settled_argu
 from hermes_engine.clients.text_repair import whole_text
 from hermes_engine.messages import ToolCall
 
+_LAST_LETTERS = '}]"0123456789elyN'
+"""With which JSON can end: also true, false, null, and the Infinity and NaN that some servers write."""
+
 
 @dataclass(slots=True)
 class _Slot:
@@ -32,7 +35,10 @@ class _Slot:
     @property
     def whole(self) -> bool:
         """Whether the arguments so far are complete JSON."""
-        return not self.blank and json_values("".join(self.parts)) is not None
+        last = next((part.rstrip()[-1] for part in reversed(self.parts) if part.strip()), "")
+        if not last or last not in _LAST_LETTERS:  # not worth a look at all of it
+            return False
+        return json_values("".join(self.parts)) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +66,22 @@ class _Piece:
 
     def _says_other(self, slot: _Slot) -> bool:
         """The same id again: another call when both are whole and differ, else a repetition or a continuation."""
-        said, before = json_values(self.arguments), json_values("".join(slot.parts))
+        said, before = self._both(slot)
         if not said or not before:
             return False
         return self.name != slot.name or (said != before and before[-1] != {})
 
     def _says_unlike(self, slot: _Slot) -> bool:
         """No id at all, one index for every call: another one when both are whole and the later is no longer copy."""
-        said, before = json_values(self.arguments), json_values("".join(slot.parts))
+        said, before = self._both(slot)
         if not said or not before:
             return False
         return len(said) == 1 and before[-1] != {} and not grew(before[-1], said[0])
+
+    def _both(self, slot: _Slot) -> tuple[list[Any] | None, list[Any] | None]:
+        """The values this piece holds, and those of the call so far where that matters: it is long."""
+        said = json_values(self.arguments)
+        return said, json_values("".join(slot.parts)) if said and slot.whole else None
 
 
 class CallParts:
@@ -80,6 +91,8 @@ class CallParts:
         self._slots: list[_Slot] = []
         self._by_index: dict[int, _Slot] = {}
         self._by_id: dict[str, _Slot] = {}
+        self.size = 0
+        """Characters kept so far, and a few more for each call."""
 
     def __bool__(self) -> bool:
         return bool(self._slots)
@@ -97,6 +110,7 @@ class CallParts:
                 slot.id = piece.id
                 self._by_id.setdefault(piece.id, slot)
             slot.name = _joined_name(slot.name, piece.name)
+            self.size += len(piece.name) + len(piece.arguments)
             if piece.arguments:
                 slot.parts.append(piece.arguments)
 
@@ -133,6 +147,7 @@ class CallParts:
     def _new(self) -> _Slot:
         slot = _Slot()
         self._slots.append(slot)
+        self.size += 100
         return slot
 
 

@@ -18,6 +18,7 @@ from openai.types import FileObject  # noqa: F401 - loads the types here and not
 from hermes_engine import __version__
 
 KEEP_ALIVE_SECONDS = 30.0
+MAX_ERROR_BYTES = 65536
 FOREIGN_ERRORS = (
     openai.OpenAIError,
     httpx2.HTTPError,
@@ -78,8 +79,7 @@ class Door(openai.AsyncOpenAI):
         request = httpx2.Request("POST", form.url, headers=form.headers, content=body, extensions=form.extensions)
         response = await self._client.send(request, stream=True)
         if not response.is_success:
-            await response.aread()
-            raise self._make_status_error_from_response(response)
+            raise self._make_status_error_from_response(await _beginning(response))
         return response
 
     def _form(self, path: str) -> httpx2.Request:
@@ -96,6 +96,22 @@ class Door(openai.AsyncOpenAI):
     async def fetch(self, path: str) -> httpx2.Response:
         """GETs a small document, read whole."""
         return await self.get(path, cast_to=httpx2.Response, options={"headers": self._asked_with})
+
+
+async def _beginning(response: httpx2.Response) -> httpx2.Response:
+    """A response with as much of its body as an error needs: it may have no end."""
+    body = bytearray()
+    try:
+        async for piece in response.aiter_bytes():
+            body += piece
+            if len(body) >= MAX_ERROR_BYTES:
+                break
+    finally:
+        await response.aclose()
+    framing = ("content-length", "content-encoding", "transfer-encoding")
+    headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in framing]
+    content = bytes(body[:MAX_ERROR_BYTES])
+    return httpx2.Response(response.status_code, headers=headers, content=content, request=response.request)
 
 
 def _is_loopback(base_url: str) -> bool:

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 PATH = "/chat/completions"
 LISTING_SECONDS = 10.0
-MAX_ERROR_BYTES = 65536
 SHORTEST_SECRET = 8
 """Shorter keys are the placeholders of local servers ("none", "ollama"), and words of ordinary messages."""
 
@@ -104,7 +103,12 @@ class OpenAIClient:
     async def _ask(self, request: ModelRequest, fields: Mapping[str, Any], on_delta: DeltaSink | None) -> Reply:
         door = await self._opened()
         hider = MarkupHider(on_delta) if on_delta and self._provider.text_tool_calls else None
-        reader = ReplyReader(hider or on_delta, idle=self._provider.idle_timeout_seconds, host=self._host)
+        reader = ReplyReader(
+            hider or on_delta,
+            idle=self._provider.idle_timeout_seconds,
+            host=self._host,
+            most=self._provider.max_reply_characters,
+        )
         body = self._writer.body(request, fields)
         first = self._provider.first_byte_timeout_seconds
         try:
@@ -155,7 +159,7 @@ class OpenAIClient:
             return faults.from_exception(
                 error, host=self._host, began=reader.began, partial=reader.text, secrets=self._secrets
             )
-        body = response.content[:MAX_ERROR_BYTES].decode("utf-8", "replace")
+        body = response.content.decode("utf-8", "replace")
         status = response.status_code
         if usage_asked and status in (400, 422) and ("stream_options" in body or "include_usage" in body):
             return _UsageRefused()

@@ -39,17 +39,19 @@ class ReplyReader:
         silence: seconds of the limit now in force.
     """
 
-    def __init__(self, on_delta: DeltaSink | None, *, idle: float, host: str) -> None:
+    def __init__(self, on_delta: DeltaSink | None, *, idle: float, host: str, most: int = 8_000_000) -> None:
         """Args:
         on_delta: hears the pieces; those of one packet are joined.
         idle: seconds between two events once the answer has begun.
         host: for messages.
+        most: characters of a reply; a longer stream is closed, and what came of it is the reply.
         """
         self.whole = False
         self.silence = 0.0
         self._on_delta = on_delta
         self._idle = idle
         self._host = host
+        self._most = most
         self._assembler = ReplyAssembler()
         self._done = False
         self._set_at = float("-inf")
@@ -78,8 +80,8 @@ class ReplyReader:
         packets = _packets(response)
         head = b""
         async for packet in packets:
-            head += packet
-            if head.strip():
+            if packet.strip():
+                head = packet
                 break
         first = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
         if first in (b"{", b"["):
@@ -121,6 +123,11 @@ class ReplyReader:
             async for packet in packets:
                 if complete := events.feed(packet):
                     self._take(complete, limit)
+                    if self._assembler.size > self._most:
+                        self._assembler.cut(
+                            f"the reply was cut off at {self._most:,} characters (provider.max_reply_characters)"
+                        )
+                        return
             self._take(events.end(), limit, last=True)
         except EventTooLarge as error:
             raise StreamBroken(str(error), partial=self.text) from None

@@ -20,17 +20,18 @@ class SseEvent(NamedTuple):
 
 
 class EventTooLarge(ValueError):
-    """A line without an end grew past `MAX_EVENT_BYTES`."""
+    """An event without an end grew past `MAX_EVENT_BYTES`."""
 
 
 class EventReader:
     """Takes bytes as they come, gives the events they complete."""
 
-    __slots__ = ("_after_cr", "_buffer", "_data", "_name", "_started")
+    __slots__ = ("_after_cr", "_buffer", "_data", "_name", "_size", "_started")
 
     def __init__(self) -> None:
-        self._buffer = b""
+        self._buffer: list[bytes] = []  # a long line comes in many packets, which are joined once
         self._data: list[bytes] = []
+        self._size = 0
         self._name = b""
         self._after_cr = False
         self._started = False
@@ -39,25 +40,34 @@ class EventReader:
         """The events that end within this packet. Comments and unknown fields give nothing.
 
         Raises:
-            EventTooLarge: a line without an end has grown past any use.
+            EventTooLarge: an event without an end has grown past any use.
         """
         if self._after_cr or b"\r" in packet:
             packet = self._plain_ends(packet)
-        text = self._buffer + packet if self._buffer else packet
+        self._size += len(packet)
+        if self._size > MAX_EVENT_BYTES:
+            raise EventTooLarge(f"an event of the stream is longer than {MAX_EVENT_BYTES} bytes")
+        if self._started and b"\n" not in packet:
+            self._buffer.append(packet)
+            return []
+        text = b"".join((*self._buffer, packet)) if self._buffer else packet
         if not self._started:
             if len(text) < len(_MARK) and _MARK.startswith(text):
-                self._buffer = text
+                self._buffer = [text]
                 return []
             self._started = True
             text = text.removeprefix(_MARK)
-        *lines, self._buffer = text.split(b"\n")
-        if len(self._buffer) > MAX_EVENT_BYTES:
-            raise EventTooLarge(f"a line of the stream is longer than {MAX_EVENT_BYTES} bytes")
-        return self._events(lines)
+        *lines, rest = text.split(b"\n")
+        self._buffer = [rest] if rest else []
+        events = self._events(lines)
+        if events or not self._data:
+            self._size = len(rest)
+        return events
 
     def end(self) -> list[SseEvent]:
         """What stands unfinished at the end of the stream: many servers leave the last blank line out."""
-        line, self._buffer = self._buffer, b""
+        line = b"".join(self._buffer)
+        self._buffer = []
         return self._events([line, b""])
 
     def _plain_ends(self, packet: bytes) -> bytes:

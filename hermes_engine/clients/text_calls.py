@@ -17,6 +17,7 @@ from hermes_engine.messages import Message, Reply, ToolCall
 from hermes_engine.protocols import DeltaSink, ModelRequest, ToolSchema
 
 _MARKERS = ("<tool_call>", "<function=")
+_BEGINNING = max(map(len, _MARKERS))
 _START = re.compile(r"(?:^|\n)[ \t]*(?=<tool_call>|<function=)")
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _BLOCK = re.compile(
@@ -50,12 +51,13 @@ class MarkupHider:
         self._shown: list[str] = []
         self._line = ""
         self._waiting = ""
+        self._hiding = False
 
     def __call__(self, *, text: str = "", reasoning: str = "") -> None:
         """See `protocols.DeltaSink`."""
         if reasoning:
             self._on_delta(reasoning=reasoning)
-        if text:
+        if text and not self._hiding:
             self._waiting += text
             self._emit(self._safe_length())
 
@@ -71,6 +73,7 @@ class MarkupHider:
         text = self._line + self._waiting
         before = len(self._line)
         if found := _START.search(text):
+            self._hiding = True  # `settle` gets the whole
             return max(0, found.start() - before)
         line_start = text.rfind("\n") + 1
         line = text[line_start:].lstrip(" \t")
@@ -82,7 +85,8 @@ class MarkupHider:
         piece, self._waiting = self._waiting[:length], self._waiting[length:]
         if piece:
             self._shown.append(piece)
-            self._line = (self._line + piece).rpartition("\n")[2]
+            line = (self._line + piece).rpartition("\n")[2]
+            self._line = line.lstrip(" \t")[:_BEGINNING]  # only how a line begins can be mark-up
             self._on_delta(text=piece)
 
 

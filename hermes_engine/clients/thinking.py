@@ -19,7 +19,7 @@ _BEGINNINGS = frozenset(
 )
 _LONGEST = max(map(len, _BEGINNINGS))
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
-_TICKS = re.compile(r"`+")
+_TICKS = re.compile(r"(`*)([^`]*)")
 
 
 class ThoughtSplitter:
@@ -38,6 +38,7 @@ class ThoughtSplitter:
         self._seen_block = False
         self._fresh = False  # leading white space of the answer is still to be dropped
         self._code = _CodeState()
+        self._looked_at = 0  # pieces of the answer that `_code` has read
 
     def feed(self, piece: str) -> list[Piece]:
         """What this piece adds; up to a tag's length is held back while it may become a tag."""
@@ -113,18 +114,15 @@ class ThoughtSplitter:
 
     def _turns(self, match: re.Match[str]) -> bool:
         """Whether a tag met in the answer is one; acts on it if so."""
-        before = self.text
-        self._answer[:] = [before]
-        if self._code.inside(before):
+        code = self._read_on()
+        if code.inside:
             return False
         if match[1]:
-            return self._close_alone(before)
-        line = before[before.rfind("\n") + 1 :]
-        at_line_start = not line.strip()
-        if not (at_line_start or self._seen_block):
+            return self._close_alone()
+        if not (code.at_line_start or self._seen_block):
             return False
-        self._inline = not at_line_start
-        if not before.strip():
+        self._inline = not code.at_line_start
+        if code.blank:
             self._forget_answer()
         self._block, self._opened_as, self._closing = [], match[0], f"</{match[2].lower()}>"
         return True
@@ -135,15 +133,15 @@ class ThoughtSplitter:
         self._seen_block = True
         if block.strip():
             self._thoughts.append(block)
-        self._fresh = not self.text.strip()
+        self._fresh = self._read_on().blank
         if self._fresh:
             self._forget_answer()
 
-    def _close_alone(self, before: str) -> bool:
-        if before.strip():
+    def _close_alone(self) -> bool:
+        if not self._code.blank:
             if self._seen_block or not self.lone_close:
                 return False
-            self._thoughts.append(before)
+            self._thoughts.append(self.text)
             self._seen_block = True
         self._forget_answer()
         self._fresh = True
@@ -151,7 +149,13 @@ class ThoughtSplitter:
 
     def _forget_answer(self) -> None:
         self._answer.clear()
-        self._code = _CodeState()
+        self._code, self._looked_at = _CodeState(), 0
+
+    def _read_on(self) -> _CodeState:
+        """Where the answer stands now; each piece is read once."""
+        self._code.feed("".join(self._answer[self._looked_at :]))
+        self._looked_at = len(self._answer)
+        return self._code
 
 
 def _held_length(text: str) -> int:
@@ -163,31 +167,49 @@ def _held_length(text: str) -> int:
 
 
 class _CodeState:
-    """Whether the end of a growing text lies inside a fence or inside backticks; each line is read once."""
+    """Where the end of a growing text stands; each letter is read once.
+
+    Attributes:
+        blank: nothing but white space so far.
+        at_line_start: nothing but white space in the last line.
+    """
 
     def __init__(self) -> None:
+        self.blank = self.at_line_start = True
         self._fence = ""
-        self._read = 0
+        self._line: list[str] = []
+        self._opened = 0  # how many backticks opened the code in the last line, 0 = none is open
+        self._run = 0  # backticks at its very end, of which more may follow
 
-    def inside(self, text: str) -> bool:
-        line_start = text.rfind("\n") + 1
-        if line_start > self._read:
-            for line in text[self._read : line_start].split("\n"):
-                self._line(line)
-            self._read = line_start
-        last = text[line_start:]
-        if self._fence:
-            return True
-        opened = 0
-        for run in _TICKS.finditer(last):
-            length = len(run[0])
-            if opened == 0:
-                opened = length
-            elif opened == length:
-                opened = 0
-        return opened > 0
+    @property
+    def inside(self) -> bool:
+        """Whether the end lies inside a fence or inside backticks."""
+        return bool(self._fence) or self._after_run() > 0
 
-    def _line(self, line: str) -> None:
+    def feed(self, text: str) -> None:
+        """Reads on."""
+        *lines, last = text.split("\n")
+        for line in lines:
+            self._ended("".join((*self._line, line)))
+            self._line.clear()
+            self.blank = self.blank and not line.strip()
+            self.at_line_start, self._opened, self._run = True, 0, 0
+        if not last:
+            return
+        self._line.append(last)
+        if last.strip():
+            self.blank = self.at_line_start = False
+        for ticks, other in _TICKS.findall(last):
+            self._run += len(ticks)
+            if other:
+                self._opened, self._run = self._after_run(), 0
+
+    def _after_run(self) -> int:
+        if self._opened == 0 or self._run == 0:
+            return self._opened or self._run
+        return 0 if self._opened == self._run else self._opened
+
+    def _ended(self, line: str) -> None:
         mark = _FENCE.match(line)
         if mark is None:
             return

@@ -158,6 +158,8 @@ class ProviderSettings(Section):
     """Seconds until the first piece of a reply: slow local models read the prompt first."""
     idle_timeout_seconds: Seconds = 120
     """Seconds between two pieces of a reply; there is no limit on the whole."""
+    max_reply_characters: Count = 8_000_000
+    """Characters of one reply, with its reasoning and calls; what goes on longer is cut off there."""
     max_retries: CountOrZero = 2
     """Repeats of a failed request (three tries in all)."""
     retry_after_cap_seconds: CountOrZero = 60

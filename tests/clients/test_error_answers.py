@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 from collections.abc import Callable
@@ -169,6 +170,14 @@ async def test_a_refused_key_tells_why_none_was_sent(talk: Talk) -> None:
     with pytest.raises(KeyRefused) as caught:
         await client.complete(HELLO)
     assert caught.value.hint == "OPENAI_API_KEY belongs elsewhere"
+
+
+async def test_an_error_without_end_is_read_no_further_than_needed(talk: Talk) -> None:
+    endless = Answer((b'{"error": {"message": "broken"}}' + b" " * 100_000, 60.0), status=500)
+    client, server = talk([endless])
+    with pytest.raises(ServerFault, match="broken"):
+        await client.complete(HELLO)
+    assert await asyncio.to_thread(server.wait_until, lambda: server.open_requests == 0)
 
 
 async def test_a_packed_body_is_unpacked(talk: Talk) -> None:

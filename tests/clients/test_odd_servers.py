@@ -132,6 +132,31 @@ async def test_f7_13_a_long_reply_that_keeps_coming_is_not_cut(talk: Talk) -> No
     assert len((await client.complete(HELLO)).text) == 40
 
 
+@pytest.mark.parametrize(
+    "delta",
+    [
+        {"content": "x" * 100},
+        {"reasoning_content": "x" * 100},
+        {"content": "<think>" + "x" * 93},
+        {"tool_calls": [{"index": 0, "id": "c", "function": {"name": "t", "arguments": "x" * 100}}]},
+        {"tool_calls": [{"id": "", "function": {"name": "t", "arguments": "{}"}}]},
+    ],
+)
+async def test_a_reply_that_never_ends_is_closed_at_its_ceiling(talk: Talk, delta: dict[str, Any]) -> None:
+    client, server = talk([scripted.stream([*[chunk(delta)] * 60, 60])], max_reply_characters=5000)
+    reply = await client.complete(HELLO)
+    assert reply.finish_reason == "length"
+    assert reply.notes[0] == "the reply was cut off at 5,000 characters (provider.max_reply_characters)"
+    assert len(reply.text) + len(reply.reasoning) + sum(len(call.arguments) for call in reply.tool_calls) <= 6100
+    assert await asyncio.to_thread(server.wait_until, lambda: server.open_requests == 0)
+
+
+async def test_a_reply_that_ends_below_its_ceiling_is_whole(talk: Talk) -> None:
+    client, _ = talk([scripted.say("x" * 5000, chunks=9)], max_reply_characters=5000)
+    reply = await client.complete(HELLO)
+    assert (len(reply.text), reply.finish_reason, reply.notes) == (5000, "stop", ())
+
+
 @pytest.mark.parametrize("first", [[], [chunk({"content": "a"})]])
 async def test_f7_13_comments_keep_nothing_alive(talk: Talk, first: list[Any]) -> None:
     comments = [part for _ in range(100) for part in (b": keep-alive\n\n", 0.05)]

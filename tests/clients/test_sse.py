@@ -80,6 +80,9 @@ def test_a_line_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sse, "MAX_EVENT_BYTES", 10)
     with pytest.raises(EventTooLarge):
         read(b"data: 123456", b"7890")
+    with pytest.raises(EventTooLarge):
+        read(*[b"data: 1\n"] * 2)
+    assert datas(*[b"data: 1\n\n"] * 9, *[b": note\n"] * 9) == ["1"] * 9
 
 
 @given(

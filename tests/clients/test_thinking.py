@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hermes_engine.clients import thinking
 from hermes_engine.clients.thinking import ThoughtSplitter
 
 
@@ -138,3 +139,20 @@ def test_any_split_gives_the_same_text_and_reasoning(snippets: list[str], cuts: 
 @given(st.text(st.characters(exclude_characters="<"), min_size=1))
 def test_text_without_any_tag_is_never_changed(text: str) -> None:
     assert split(text) == (text, "")
+
+
+def test_a_model_that_only_repeats_a_tag_costs_no_more_per_tag_the_longer_it_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    letters: list[int] = []
+    feed = thinking._CodeState.feed
+
+    def counted(state: thinking._CodeState, text: str) -> None:
+        letters.append(len(text))
+        feed(state, text)
+
+    monkeypatch.setattr(thinking._CodeState, "feed", counted)
+    piece = "no </think>\n"
+    answer, reasoning = split("x</think>", *[piece] * 1000)
+    assert (answer, reasoning) == (piece * 1000, "x")
+    assert sum(letters) <= len("x" + piece * 1000)
