@@ -173,7 +173,7 @@ async def test_a_refused_key_tells_why_none_was_sent(talk: Talk) -> None:
 
 
 async def test_an_error_without_end_is_read_no_further_than_needed(talk: Talk) -> None:
-    endless = Answer((b'{"error": {"message": "broken"}}' + b" " * 100_000, 60.0), status=500)
+    endless = Answer((b'{"error": {"message": "broken"}}' + b" " * 100_000, 60.0), status=500, end="eof")
     client, server = talk([endless])
     with pytest.raises(ServerFault, match="broken"):
         await client.complete(HELLO)
