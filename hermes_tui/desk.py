@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hermes_engine.profiles import Resolved
     from hermes_engine.session import Engine, SessionView
     from hermes_tui.bridge import Bridge
+    from hermes_tui.presenter.past import Past
     from hermes_tui.presenter.work import Work
 
 T = TypeVar("T")
@@ -104,6 +105,16 @@ class Desk:
             self.cwd, resume=self.start.resume, continue_last=self.start.continue_last, mode=self.start.mode
         )
 
+    def past(self, session: str) -> Past:
+        """What is recorded of a chat's earlier turns; nothing where nothing is kept. Blocks."""
+        from hermes_engine.errors import HermesError
+        from hermes_tui.presenter.past import KINDS, Past
+
+        try:
+            return Past(self.engine.sessions().recordings().of_chat(session, KINDS) if self.engine else ())
+        except HermesError:
+            return Past()
+
     def close(self, grace: float = 1.5) -> None:
         """Ends everything. Blocks up to about `grace` seconds."""
         if "bridge" in self.__dict__:
@@ -121,6 +132,12 @@ class Desk:
         )  # fmt: skip
         context = ContextFact(view.context_tokens, view.context_window, view.estimated) if view.messages else None
         self.work.show(view.id, view.agent, usage=view.usage, context=context)
+
+    def remember_window(self, window: int) -> None:
+        """The size of the model's context as it was told in an earlier turn, until this one tells it."""
+        context = self.work.context
+        if context.tokens and not context.window:
+            self.work.context = ContextFact(context.tokens, window, context.estimated)
 
     def refresh(self) -> None:
         """Takes over what commands may have changed."""

@@ -6,7 +6,7 @@ import json
 import sqlite3
 import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from hermes_engine.events import Event, from_json
@@ -64,17 +64,29 @@ class Recordings:
 
     def events(self, run: str, after_seq: int = 0) -> Iterator[Event]:
         """Recorded events of a run, in order; deltas are joined, so `seq` has gaps. Unknown kinds are passed over."""
+        return (event for event in self._events(run, lambda line: True, after_seq) if event.seq > after_seq)
+
+    def _events(self, run: str, wanted: Callable[[str], bool], after_seq: int = 0) -> Iterator[Event]:
         rows = self._database.read(
             "SELECT data FROM events WHERE run = ? AND last_seq > ? ORDER BY id", (run, after_seq)
         )
         for row in rows:
-            for line in zlib.decompress(row["data"]).decode().split("\n"):
+            for line in filter(wanted, zlib.decompress(row["data"]).decode().split("\n")):
                 try:
-                    event = from_json(json.loads(line))
+                    yield from_json(json.loads(line))
                 except (ValueError, TypeError):
                     continue
-                if event.seq > after_seq:
-                    yield event
+
+    def of_chat(self, session: str, kinds: Sequence[type[Event]]) -> Iterator[Event]:
+        """Recorded events of these kinds in a chat's own turns, oldest first; not those of agents it started."""
+        runs = self._database.read(
+            "SELECT r.id FROM runs r JOIN agents a ON a.id = r.agent"
+            " WHERE r.session = ? AND a.kind = 'chat' ORDER BY r.started, r.rowid",
+            (session,),
+        )
+        beginnings = tuple(f'{{"type":"{kind.__name__}",' for kind in kinds)
+        for run in runs:
+            yield from self._events(run["id"], lambda line: line.startswith(beginnings))
 
     def prune(self, keep_days: int) -> int:
         """Deletes recordings, ended agents and taken orders older than so many days; 0 keeps everything.

@@ -20,6 +20,7 @@ from typing import Any
 from hermes_engine.errors import StateError, UsageError
 from hermes_engine.messages import Message, Usage, closed
 from hermes_engine.store.database import Database, clean
+from hermes_engine.store.recordings import Recordings
 from hermes_engine.store.rows import (
     MESSAGE_COLUMNS,
     as_stored,
@@ -253,6 +254,10 @@ class SessionStore:
                     session,
                 ),
             )
+
+    def recordings(self) -> Recordings:
+        """What was recorded of the turns of all sessions."""
+        return Recordings(self._database)
 
     def delete(self, session: str) -> None:
         """Removes a session, those it started, their messages and recordings. Raises StateError if unknown."""

@@ -27,10 +27,11 @@ from hermes_engine.events import (
     TurnFinished,
     TurnStarted,
 )
+from hermes_tui.presenter.past import line_of
 from hermes_tui.presenter.requests import request_block, settled_words
 from hermes_tui.texts import _
 from hermes_tui.widgets.blocks import AnswerBlock, Block, NoticeBlock, RequestBlock, ThoughtBlock, ToolBlock, UserBlock
-from hermes_tui.widgets.times import count_short, seconds_short
+from hermes_tui.widgets.times import seconds_short
 
 
 class BlockList(Protocol):
@@ -90,7 +91,7 @@ class ChatPresenter:
             case RequestSettled(request=request):
                 self._settle(event, request)
             case Notice(session=session) if session in ("", self.session):
-                self._view.add(NoticeBlock(event.text, event.level))
+                self._line(event)
             case _ if event.session == self.session and event.agent == self.agent:
                 self._own(event)
             case _:
@@ -112,14 +113,17 @@ class ChatPresenter:
                 self._replied(event)
             case ToolStarted() | ToolProgress() | ToolFinished():
                 self._tool(event)
-            case ContextCompacted(before_tokens=before, after_tokens=after, dropped=dropped):
-                words = _("Context shortened from {before} to {after} tokens; {dropped} messages became a summary")
-                told = words.format(before=count_short(before), after=count_short(after), dropped=dropped)
-                self._view.add(NoticeBlock(told))
+            case ContextCompacted():
+                self._line(event)
             case TurnFinished():
                 self._end(event)
             case _:
                 pass
+
+    def _line(self, event: Event) -> None:
+        block = line_of(event)
+        if block is not None:
+            self._view.add(block)
 
     # A turn
 
@@ -211,10 +215,7 @@ class ChatPresenter:
         self._tools.clear()
         self._answer = self._thought = None
         self.doing = ""
-        if event.status == "cancelled":
-            self._view.add(NoticeBlock(_("Stopped. What was said so far stays."), "stopped"))
-        elif event.status != "ok":
-            self._view.add(NoticeBlock(event.error or event.status, "error"))
+        self._line(event)
 
     # Tools
 

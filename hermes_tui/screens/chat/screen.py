@@ -121,11 +121,15 @@ class ChatScreen(SteadyScreen[None]):
         """A chat is open now: its blocks, and what waits for an answer."""
         from hermes_tui.presenter.history import blocks_of
 
+        engine, past = self.desk.engine, None
+        if engine is not None and view.messages:
+            past = await self.desk.off_loop(lambda: self.desk.past(view.id))
+            view = engine.view(view.id)
+            self.desk.remember_window(past.windows.get(view.model, 0))
         self.transcript.empty()
         self.peek.forget()
         self.presenter.show(view.id, view.agent)
-        self.transcript.extend(blocks_of(view.messages))
-        engine = self.desk.engine
+        self.transcript.extend(blocks_of(view.messages, past))
         for request in engine.broker.pending() if engine is not None else ():
             self.presenter.ask(request)
         if not view.messages:

@@ -1,0 +1,127 @@
+"""What recorded events know of a saved conversation beyond its messages: how long things took, what was allowed, how
+turns ended, how large the model's window is. Knows events and blocks, no store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from hermes_engine.events import (
+    ApprovalAsked,
+    ContextCompacted,
+    Event,
+    Notice,
+    QuestionAsked,
+    ReplyFinished,
+    RequestSettled,
+    ThoughtDelta,
+    ToolFinished,
+    TurnFinished,
+    TurnStarted,
+    UsageReported,
+)
+from hermes_tui.presenter.requests import request_block, settled_words
+from hermes_tui.texts import _
+from hermes_tui.widgets.blocks import Block, NoticeBlock
+from hermes_tui.widgets.times import count_short
+
+KINDS: tuple[type[Event], ...] = (
+    TurnStarted, ThoughtDelta, ReplyFinished, ToolFinished, ApprovalAsked, QuestionAsked, RequestSettled,
+    ContextCompacted, Notice, UsageReported, TurnFinished,
+)  # fmt: skip
+"""The events that are of use here."""
+
+
+@dataclass(slots=True)
+class Turn:
+    """One turn's prompt, and the lines that stood after so many of its replies, and at its end."""
+
+    prompt: str
+    lines: dict[int, list[Block]] = field(default_factory=dict)
+    end: list[Block] = field(default_factory=list)
+
+
+class Past:
+    """The recorded turns of one chat, oldest first. Calls are known by their ids, thoughts by their words."""
+
+    def __init__(self, events: Iterable[Event] = ()) -> None:
+        self.turns: list[Turn] = []
+        self.results: dict[str, ToolFinished] = {}
+        self.answered: dict[str, list[Block]] = {}
+        self.thought: dict[str, float] = {}
+        self.windows: dict[str, int] = {}
+        self._asked: dict[str, ApprovalAsked | QuestionAsked] = {}
+        self._model = ""
+        self._replies = 0
+        self._thinking: tuple[float, float] | None = None
+        for event in events:
+            self._take(event)
+
+    def _take(self, event: Event) -> None:
+        match event:
+            case TurnStarted(prompt=prompt, model=model):
+                self._model, self._replies, self._thinking = model, 0, None
+                if prompt or not self.turns:
+                    self.turns.append(Turn(prompt))
+            case ThoughtDelta(time=when):
+                self._thinking = (self._thinking[0] if self._thinking else when, when)
+            case ReplyFinished(reasoning=words):
+                if self._thinking is not None and words:
+                    self.thought[words] = self._thinking[1] - self._thinking[0]
+                self._replies, self._thinking = self._replies + 1, None
+            case ToolFinished(call_id=call):
+                self.results[call] = event
+            case ApprovalAsked(request=request) | QuestionAsked(request=request):
+                self._asked[request] = event
+            case RequestSettled():
+                self._settled(event)
+            case UsageReported(context_window=window) if window:
+                self.windows[self._model] = window
+            case _:
+                self._line(event)
+
+    def _settled(self, event: RequestSettled) -> None:
+        asked = self._asked.pop(event.request, None)
+        if asked is not None:
+            block = request_block(asked, "Hermes")
+            words, well = settled_words(event.choice, event.note)
+            block.settle(words, well=well)
+            self.answered.setdefault(asked.call_id, []).append(block)
+
+    def _line(self, event: Event) -> None:
+        block = line_of(event)
+        if block is None or not self.turns:
+            return
+        turn = self.turns[-1]
+        if isinstance(event, TurnFinished) or turn.end:
+            turn.end.append(block)
+        else:
+            turn.lines.setdefault(self._replies, []).append(block)
+
+    def by_message(self, said: Sequence[str]) -> dict[int, Turn]:
+        """Which turn began with which of the person's messages: the newest turns are matched first, since a chat
+        that was rewound or shortened has more turns than messages.
+        """
+        found: dict[int, Turn] = {}
+        place = len(said)
+        for turn in reversed(self.turns):
+            at = next((number for number in range(place - 1, -1, -1) if said[number] == turn.prompt), None)
+            if at is not None:
+                found[at], place = turn, at
+        return found
+
+
+def line_of(event: Event) -> NoticeBlock | None:
+    """The line of an event that is nobody's words, None where it has none."""
+    match event:
+        case Notice(text=text, level=level):
+            return NoticeBlock(text, level)
+        case ContextCompacted(before_tokens=before, after_tokens=after, dropped=dropped):
+            words = _("Context shortened from {before} to {after} tokens; {dropped} messages became a summary")
+            return NoticeBlock(words.format(before=count_short(before), after=count_short(after), dropped=dropped))
+        case TurnFinished(status="cancelled"):
+            return NoticeBlock(_("Stopped. What was said so far stays."), "stopped")
+        case TurnFinished(status=status, error=error) if status != "ok":
+            return NoticeBlock(error or status, "error")
+    return None
