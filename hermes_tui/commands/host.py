@@ -90,6 +90,12 @@ class CommandHost(Protocol):
         """Puts text into the prompt, cursor at its end."""
         ...
 
+    def steer(self, text: str) -> None:
+        """Sends a text into the running turn of the chat the person looks at (as a turn where none runs), and shows
+        that it waits for the next step.
+        """
+        ...
+
     def new_session(self) -> None:
         """Starts an empty chat; the old one stays saved."""
         ...

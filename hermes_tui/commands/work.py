@@ -103,7 +103,7 @@ def steer(host: CommandHost, args: str) -> None:
     if named and rest.strip():
         host.engine.steer(named[0].session, rest.strip())
     else:
-        host.engine.steer(host.session, args)
+        host.steer(args)
 
 
 _QUEUE_VERBS = ("drop", "up", "edit", "send", "clear")

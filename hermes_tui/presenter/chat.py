@@ -6,7 +6,7 @@ be able to answer wherever they look.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Protocol
 
 from hermes_engine.events import (
@@ -78,6 +78,12 @@ class ChatPresenter:
         block = UserBlock(text, _("goes in at the next step"))
         self._steered.append(block)
         self._view.add(block)
+
+    def queued(self, texts: Collection[str]) -> None:
+        """What waits to be sent has changed: what was sent into a turn that ended first is there again, not here."""
+        for block in [block for block in self._steered if block.text in texts]:
+            self._steered.remove(block)
+            self._view.take_out(block)
 
     def waiting(self) -> list[RequestBlock]:
         """Requests without an answer, oldest first."""

@@ -80,6 +80,10 @@ class ShellHost:
         """Puts text into the prompt."""
         self._shell.front.post(lambda: self._shell.front.set_draft(text))
 
+    def steer(self, text: str) -> None:
+        """Sends a text into the running turn."""
+        self._shell.steer(text)
+
     def new_session(self) -> None:
         """Starts an empty chat."""
         self._shell.open(None)

@@ -99,6 +99,10 @@ class Host:
         """Puts text into the prompt."""
         self._soon(self.chat.prompt.set_draft, text)
 
+    def steer(self, text: str) -> None:
+        """Sends a text into the running turn."""
+        self._soon(self.chat.sending.steer_in, text)
+
     def new_session(self) -> None:
         """Starts an empty chat."""
         self._soon(self._open_chat, None)

@@ -97,6 +97,9 @@ class Desk:
     def set_draft(self, text: str) -> None:
         self.draft = text
 
+    def steer(self, text: str) -> None:
+        self.engine.steer(self.session, text)
+
     def new_session(self) -> None:
         self.opened.append(None)
 

@@ -73,6 +73,26 @@ async def test_a_saved_chat_opens_again_with_all_it_had(serve: Serve, tmp_path: 
     assert roles == ["system", "user", "assistant", "tool", "assistant", "user"]
 
 
+async def test_what_was_steered_into_a_turn_that_was_stopped_waits_in_the_queue(serve: Serve, tmp_path: Path) -> None:
+    server = serve([hang(60), say("and the answer")])
+    async with live(settings(server), tmp_path) as app:
+        await app.ready()
+        await app.say("go")
+        await app.until(lambda: server.requests)
+        await app.pilot.press(*"also this", "ctrl+s")
+        await app.say("/steer and that")
+        await app.until(lambda: app.screen.count("goes in at the next step") == 2)
+        assert "▌ and that" in app.screen
+        await app.pilot.press("escape")
+        await app.shows("queued 2  and that")
+        assert "queued 1  also this" in app.screen
+        assert "▌ also this" not in app.screen
+        assert "next step" not in app.screen
+        await app.pilot.press("enter")
+        await app.shows("and the answer")
+        assert app.screen.count("also this") == 1
+
+
 async def test_new_and_resume_change_the_chat_on_the_screen(serve: Serve, tmp_path: Path) -> None:
     server = serve([say("first answer"), say("second answer")])
     async with live(settings(server), tmp_path) as app:

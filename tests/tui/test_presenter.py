@@ -149,6 +149,19 @@ def test_f9_17_steering_is_shown_once(presenter: ChatPresenter, page: Page) -> N
     assert [block.text for block in page.blocks if isinstance(block, UserBlock)] == ["go", "also this", "too late"]
 
 
+def test_what_could_not_be_handed_over_is_in_the_queue_and_no_longer_here(presenter: ChatPresenter, page: Page) -> None:
+    say = Script()
+    play(presenter, say(ev.TurnStarted, prompt="go"), say(ev.StepStarted, step=1))
+    presenter.steered("also this")
+    presenter.queued(["another"])
+    assert kinds(page) == ["User", "User"]
+    play(presenter, say(ev.TurnFinished, status="cancelled"))
+    presenter.queued(["also this", "another"])
+    assert kinds(page) == ["User", "Notice"]
+    play(presenter, Script(run="r2")(ev.TurnStarted, prompt="also this"))
+    assert kinds(page) == ["User", "Notice", "User"]
+
+
 def test_other_agents_stay_out_of_the_transcript_but_may_ask(presenter: ChatPresenter, page: Page) -> None:
     child = Script(agent="child", run="rc")
     play(presenter, child(ev.TurnStarted, prompt="task"), child(ev.TextDelta, text="x"))

@@ -135,10 +135,18 @@ class Sending:
         else:
             self._remember(text)
             screen.prompt.clear()
-            screen.presenter.steered(text)
-            screen.transcript.action_newest()
-            engine.steer(self._desk.session, text)
+            self.steer_in(text)
         screen.refresh_facts()
+
+    def steer_in(self, text: str) -> None:
+        """Sends a text into the running turn, or as a turn when none runs, and shows it."""
+        engine = self._desk.engine
+        if engine is None:
+            return
+        if self._desk.busy:
+            self._screen.presenter.steered(text)
+        self._screen.transcript.action_newest()
+        engine.steer(self._desk.session, text)
 
     # Stopping
 

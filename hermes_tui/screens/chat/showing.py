@@ -39,6 +39,7 @@ class Showing:
         bars["working"].display = place.busy
         if screen.queue.items != desk.queued:
             screen.queue.show(desk.queued, busy=place.busy)
+            screen.presenter.queued(screen.queue.items)
         if screen.sidebar.display:
             screen.sidebar.show(work)
         if width >= chrome.PEEK:
