@@ -6,10 +6,8 @@ Knows every part below it and no one above: sessions, batch runs and whatever el
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hermes_engine.agent.ask import RetryRules, WaitOut
@@ -18,6 +16,7 @@ from hermes_engine.agent.loop import Agent
 from hermes_engine.agent.prompt import system_prompt
 from hermes_engine.clients import make_client
 from hermes_engine.errors import EndpointDown, ProviderError, StreamBroken
+from hermes_engine.events import Event
 from hermes_engine.messages import Message, user
 from hermes_engine.profiles import Resolved
 from hermes_engine.protocols import AgentSpec, Client, Job, Journal, Limits, ModelRequest
@@ -28,10 +27,15 @@ from hermes_engine.sandbox.local import LocalSandbox
 from hermes_engine.settings import Endpoint
 from hermes_engine.tools.context import ToolLimits
 from hermes_engine.tools.permissions import Gate
+from hermes_engine.tools.pool import in_thread
 from hermes_engine.tools.protected import Protected
+from hermes_engine.tools.registry import Tool
 from hermes_engine.tools.toolbox import build_toolbox
 from hermes_engine.tools.workspace import Workspace
-from hermes_engine.toolsets import expand, tools_of
+from hermes_engine.toolsets import TOOLSETS, expand, tools_of
+from hermes_engine.work.delegation import Delegation
+from hermes_engine.work.maker import Hands, KeepsNothing
+from hermes_engine.work.supervisor import Supervisor
 
 PROBE_SECONDS = 60.0
 """How long the answer to a probe may take."""
@@ -66,17 +70,8 @@ class Clients:
         await asyncio.gather(*(client.close() for client in clients), return_exceptions=True)
 
 
-@dataclass(slots=True)
-class Hands:
-    """What an agent acts with; it stays the agent's when model or tools change."""
-
-    workspace: Workspace
-    sandbox: LocalSandbox
-    gate: Gate
-
-
 class Assembly:
-    """Builds agents for one loop from one set of settings."""
+    """Builds agents for one loop from one set of settings. `extra_tools` gives an agent those bound to it."""
 
     def __init__(
         self,
@@ -91,6 +86,9 @@ class Assembly:
         self.resolved, self.broker = resolved, broker
         self.clients = clients or Clients(resolved)
         self.redactor = Redactor(resolved.secrets)
+        self.extra_tools: Callable[[AgentSpec, str], Sequence[Tool]] = _no_tools
+        self._others: dict[str, Assembly] = {}
+        self._kept_for_others = (on_always, deltas, wait_out)
         self._on_always = on_always
         self._command_env = command_env(os.environ, pass_env=resolved.settings.terminal.pass_env)
         self._protected = Protected(resolved.home, Path(os.environ.get("HOME") or Path.home()))
@@ -157,12 +155,32 @@ class Assembly:
         )
         return Hands(workspace, sandbox, gate)
 
+    async def on_profile(self, name: str) -> Assembly:
+        """The assembly of another profile's agents, for the same people and loop; its secrets are hidden here too.
+
+        Raises:
+            UnknownName, ConfigError: no such profile, or its files are wrong.
+        """
+        if name not in self._others:
+            resolved = await in_thread(self.resolved.with_profile, name)
+            on_always, deltas, wait_out = self._kept_for_others
+            other = Assembly(resolved, self.broker, on_always=on_always, deltas=deltas, wait_out=wait_out)
+            for secret in resolved.secrets:
+                self.redactor.add(secret)
+            other.redactor = self.redactor
+            other.extra_tools = self.extra_tools
+            self._others[name] = other
+        return self._others[name]
+
+    async def close(self) -> None:
+        """Closes every client."""
+        await asyncio.gather(self.clients.close(), *(other.close() for other in self._others.values()))
+
     def instructions(self, spec: AgentSpec) -> str:
         """The system message of an agent, "" for none."""
         if spec.system_prompt is not None:
             return spec.system_prompt
-        row = spec.kind == "row"
-        return system_prompt(soul=self.resolved.soul, cwd=None if row else spec.cwd, notes=not row)
+        return system_prompt(soul=self.resolved.soul, cwd=spec.cwd if spec.in_folder else None, role=spec.role)
 
     async def build(
         self,
@@ -183,13 +201,16 @@ class Assembly:
         endpoint = self.resolved.endpoint_for(spec.model or None)
         client = self.clients.of(endpoint)
         hands = hands or self.hands(spec, agent)
+        extra = self.extra_tools(spec, agent)
+        bound = frozenset(TOOLSETS["delegation"]) - {tool.name for tool in extra}
         toolbox = build_toolbox(
-            tools_of(spec.toolsets),
+            [name for name in tools_of(spec.toolsets) if name not in bound],
             agent=agent,
             workspace=hands.workspace,
             sandbox=hands.sandbox,
             gate=hands.gate,
             redactor=self.redactor,
+            extra=extra,
             limits=ToolLimits(settings.terminal.timeout_seconds, settings.web),
         )
         text = self.instructions(spec)
@@ -206,9 +227,8 @@ class Assembly:
         )
 
 
-def with_changes(spec: AgentSpec, changes: Mapping[str, object]) -> AgentSpec:
-    """The spec with some fields changed."""
-    return dataclasses.replace(spec, **changes)  # type: ignore[arg-type]
+def _no_tools(spec: AgentSpec, agent: str) -> Sequence[Tool]:
+    return ()
 
 
 class RowAgents:
@@ -234,6 +254,15 @@ class RowAgents:
         self.clients = Clients(resolved, pool_limit=pool_limit, seed=seed, paced=False)
         broker = Broker(attended=False)
         self._assembly = Assembly(resolved, broker, clients=self.clients, deltas=deltas, wait_out=wait_out)
+        self._supervisor = Supervisor(_unheard)
+        self._assembly.extra_tools = Delegation(
+            self._supervisor,
+            self._assembly,
+            KeepsNothing(),
+            self._supervisor.observe,
+            resolved.settings.delegation,
+            {},
+        ).tools
         self.redactor = self._assembly.redactor
 
     async def build(self, spec: AgentSpec, *, history: Sequence[Message] = (), prompt: str = "") -> Agent:
@@ -263,5 +292,10 @@ class RowAgents:
         return None
 
     async def close(self) -> None:
-        """Closes the client."""
-        await self.clients.close()
+        """Ends what rows have left and closes the client."""
+        await self._supervisor.close(1.0)
+        await self._assembly.close()
+
+
+def _unheard(event: Event) -> None:
+    """Children of rows are shown nowhere: their row is."""

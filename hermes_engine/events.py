@@ -185,6 +185,8 @@ class AgentStarted(Event):
     """An agent exists now; `agent` names it, `parent` the one that started it."""
 
     parent: str = ""
+    owner: str = ""
+    """Session its result is for; "" for a chat of its own."""
     name: str = ""
     title: str = ""
     kind: str = "chat"
@@ -192,6 +194,8 @@ class AgentStarted(Event):
     model: str = ""
     profile: str = ""
     state: str = "waiting"
+    prompt: str = ""
+    """Its task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,12 +209,21 @@ class AgentChanged(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentFinished(Event):
-    """An agent reached its end state."""
+    """An agent reached its end state. What it was is told again, since its result may be shown much later."""
 
     state: str = "done"
     answer: str = ""
     error: str = ""
     usage: Usage = field(default_factory=Usage)
+    """Its own and that of the agents below it."""
+    owner: str = ""
+    name: str = ""
+    kind: str = "chat"
+    prompt: str = ""
+    seconds: float = 0.0
+    files_changed: tuple[str, ...] = ()
+    note: str = ""
+    """Where its work lies (branch, diffstat), one line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,8 +330,9 @@ def from_json(data: Mapping[str, Any]) -> Event:
         values["usage"] = Usage(**values["usage"])
     if isinstance(values.get("display"), Mapping):
         values["display"] = Display(**values["display"])
-    if isinstance(values.get("choices"), list):
-        values["choices"] = tuple(values["choices"])
+    for name in ("choices", "files_changed"):
+        if isinstance(values.get(name), list):
+            values[name] = tuple(values[name])
     return kind(**values)
 
 

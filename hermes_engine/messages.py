@@ -172,6 +172,8 @@ class ToolResult:
     display: Display = field(default_factory=lambda: Display("Tool"))
     data: Mapping[str, Any] = field(default_factory=dict)
     """Facts for machines: exit_code, files_changed, … ; JSON values only."""
+    usage: Usage = NO_USAGE
+    """What the call itself has cost: agents it started."""
 
     @property
     def ok(self) -> bool:

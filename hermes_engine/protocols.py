@@ -1,12 +1,12 @@
 """The engine's whole contract on one page: what its parts ask of each other. No part is implemented here.
 
-`Client` asks a model, `Toolbox` runs calls, `Sandbox` runs commands, `Store` keeps sessions, `AgentFactory`
-builds a working agent; `Sink` (in `events`) hears it all.
+`Client` asks a model, `Toolbox` runs calls, `Sandbox` runs commands, `Store` keeps sessions; `Sink` (in `events`)
+hears it all. What makes agents out of specs is asked of `work.maker.Maker`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -210,7 +210,10 @@ class AgentSpec:
         limits: of one turn.
         sampling, extra_body, reasoning_effort: see ModelRequest.
         system_prompt: replaces the built one when not None ("" = no system message at all).
+        role: what is said to the agent about its part, at the end of its system message.
         env: extra environment of its commands (a row's HOME, …).
+        depth: generations above it; 0 for what a person or a batch run starts.
+        in_folder: the folder and its project's notes are told; rows, whose folders differ, share one prompt instead.
     """
 
     name: str
@@ -225,7 +228,10 @@ class AgentSpec:
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     reasoning_effort: str | None = None
     system_prompt: str | None = None
+    role: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
+    depth: int = 0
+    in_folder: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +276,7 @@ class Journal(Protocol):
 
 
 class RunningAgent(Protocol):
-    """An agent that can take turns; built by an `AgentFactory`."""
+    """An agent that can take turns."""
 
     spec: AgentSpec
     messages: list[Message]
@@ -289,16 +295,6 @@ class RunningAgent(Protocol):
 
     async def close(self) -> None:
         """Ends its processes; the client is shared and stays."""
-        ...
-
-
-class AgentFactory(Protocol):
-    """Makes working agents from specs; filled by the assembly."""
-
-    def __call__(
-        self, spec: AgentSpec, *, history: Sequence[Message] = (), journal: Journal | None = None
-    ) -> Awaitable[RunningAgent]:
-        """Raises ConfigError or UsageError when the spec cannot be met."""
         ...
 
 

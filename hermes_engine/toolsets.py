@@ -39,13 +39,28 @@ BY_NAME_ONLY = frozenset({"kanban"})
 EVERYTHING = ("all", "*")
 
 BUILT: frozenset[str] = frozenset(
-    {"terminal", "process", "read_file", "write_file", "patch", "search_files", "web_fetch", "todo", "clarify"}
+    {
+        "terminal",
+        "process",
+        "read_file",
+        "write_file",
+        "patch",
+        "search_files",
+        "web_fetch",
+        "todo",
+        "clarify",
+        "spawn_agent",
+        "spawn_parallel",
+    }
 )
 """Tools that exist in this version; the others of a set are simply not on offer yet."""
 
-SIDE_BY_SIDE = frozenset({"read_file", "search_files", "web_fetch", "web_search", "session_search"})
-"""Tools whose calls change nothing, so neighbouring ones of a reply run at the same time. All others run one
-after another in the order asked: `mkdir x` and `touch x/y` may come in one reply."""
+SIDE_BY_SIDE = frozenset(
+    {"read_file", "search_files", "web_fetch", "web_search", "session_search", "spawn_agent", "spawn_parallel"}
+)
+"""Tools whose neighbouring calls of one reply run at the same time: they change nothing, or are asked for because work
+is to go on side by side. All others run one after another in the order asked: `mkdir x` and `touch x/y` may come in
+one reply."""
 
 
 def expand(names: Iterable[str]) -> tuple[str, ...]:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections import deque
 from collections.abc import Iterable, Sequence
 
 from hermes_engine.agent.ask import Draft, RetryRules, ask
 from hermes_engine.agent.calls import grouped, run_side_by_side
 from hermes_engine.agent.context import Context
+from hermes_engine.agent.inbox import Inbox
 from hermes_engine.agent.turn import Turn, tell
 from hermes_engine.clients.assemble import unique_ids
 from hermes_engine.errors import ContextTooLong, HermesError, LimitReached
@@ -40,25 +40,21 @@ class Agent:
         self.messages = list(messages)
         self.rules = rules or RetryRules()
         self._journal = journal
-        self._steering: deque[str] = deque()
+        self.inbox = Inbox()
 
     def steer(self, text: str) -> None:
         """Adds a user message before the next request of the running turn."""
-        self._steering.append(text)
+        self.inbox.put(text)
 
-    def take_steering(self) -> list[str]:
-        """Removes and returns what was not delivered: the turn ended first."""
-        left, self._steering = self._steering, deque()
-        return list(left)
-
-    async def run(self, prompt: str, emit: Emitter) -> TurnResult:
-        """One turn; see `RunningAgent.run`."""
+    async def run(self, prompt: str | None, emit: Emitter) -> TurnResult:
+        """One turn, or the rest of one that was cut off (None); see `RunningAgent.run`."""
         turn = Turn(self.spec.limits)
-        emit(TurnStarted, prompt=prompt, model=self.model)
+        emit(TurnStarted, prompt=prompt or "", model=self.model)
         result = turn.ended("error", "stopped by a fault of the program")  # what the reader of the log sees, too
         try:
             async with asyncio.timeout(self.spec.limits.timeout_seconds):
-                await self._append(user(prompt))
+                if prompt is not None:
+                    await self._append(user(prompt))
                 while (ended := await self._step(turn, emit)) is None:
                     pass
                 result = ended
@@ -77,24 +73,25 @@ class Agent:
         return result
 
     async def _step(self, turn: Turn, emit: Emitter) -> TurnResult | None:
+        if self.inbox.leaving:
+            return turn.ended("cancelled", "handed over")
         turn.check()
-        while self._steering:
-            await self._append(user(self._steering.popleft()))
+        await self._append(*map(user, self.inbox.take()))
         tools = self.toolbox.schemas()
         turn.usage += self.context.charge()
         if smaller := await self.context.make_room(self.messages, tools, emit):
-            await self._replace(smaller)
+            await self.replace(smaller)
         try:
             reply = await self._ask(turn, emit)
         except ContextTooLong as error:
-            await self._replace(await self.context.after_refusal(self.messages, tools, error, emit))
+            await self.replace(await self.context.after_refusal(self.messages, tools, error, emit))
             return None
         if reply.tool_calls:
             await self._use(reply.tool_calls, turn, emit)
             return None
         if reply.finish_reason == "length":
             raise LimitReached("the answer was cut at the token limit", limit="length", hint="ask for less at once")
-        return None if self._steering else turn.ended("ok")
+        return None if self.inbox else turn.ended("ok")
 
     async def _ask(self, turn: Turn, emit: Emitter) -> Reply:
         spec, tools = self.spec, self.toolbox.schemas()
@@ -133,14 +130,15 @@ class Agent:
         """Summarises the older part of the conversation now; `hint` says what to mind."""
         tools = self.toolbox.schemas()
         room = max(1000, self.context.size(self.messages, tools) // 4)
-        await self._replace(await self.context.shorten(self.messages, tools, emit, room=room, hint=hint))
+        await self.replace(await self.context.shorten(self.messages, tools, emit, room=room, hint=hint))
 
     async def _append(self, *messages: Message) -> None:
         self.messages.extend(messages)
         if self._journal and messages:
             await asyncio.shield(self._journal.append(messages))
 
-    async def _replace(self, messages: list[Message]) -> None:
+    async def replace(self, messages: list[Message]) -> None:
+        """Makes the conversation these messages."""
         self.messages[:] = messages
         if self._journal:
             await asyncio.shield(self._journal.replace(messages))

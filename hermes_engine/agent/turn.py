@@ -59,6 +59,7 @@ class Turn:
     ) -> list[Message]:
         """The messages that answer `part` of a reply's `calls`; those not in `done` were cut off."""
         self.tool_calls += sum(call.id in done for call in part)
+        self.usage = sum((done[call.id].usage for call in part if call.id in done), self.usage)
         texts = [done[call.id].text if call.id in done else CANCELLED_RESULT for call in part]
         if part and part[-1] is calls[-1]:
             texts[-1] += self.repetition.note(calls, [done[c.id].text if c.id in done else "" for c in calls])

@@ -100,6 +100,7 @@ def set_up(options: BatchOptions, resolved: Resolved) -> Setup:
     spec = AgentSpec(
         name="row",
         kind="row",
+        in_folder=False,
         model=model,
         profile=resolved.profile,
         mode=mode,

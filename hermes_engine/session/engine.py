@@ -10,10 +10,10 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hermes_engine.assembly import Assembly
 from hermes_engine.errors import StateError, UsageError
@@ -21,14 +21,17 @@ from hermes_engine.events import Notice, Sink
 from hermes_engine.profiles import Resolved
 from hermes_engine.protocols import Job, tee
 from hermes_engine.requests import Answer, Broker
-from hermes_engine.session.chat import Chat
-from hermes_engine.session.journal import StoreJournal
+from hermes_engine.session.keeper import StoreKeeper
 from hermes_engine.session.runs import Runs
 from hermes_engine.session.state import State, unsaved
-from hermes_engine.session.view import SessionView
+from hermes_engine.session.tasks import Tasks
 from hermes_engine.session.watch import LoopWatch
 from hermes_engine.toolsets import expand
+from hermes_engine.work.conversation import Conversation
+from hermes_engine.work.delegation import Delegation
+from hermes_engine.work.maker import KeepsNothing
 from hermes_engine.work.supervisor import AgentRow, Supervisor
+from hermes_engine.work.view import SessionView
 
 if TYPE_CHECKING:
     from hermes_engine.batch.options import BatchOptions
@@ -57,8 +60,24 @@ class Engine:
         self._heard = tee(self._state.recorder if self._state else None, sink)
         self.supervisor = Supervisor(self._heard)
         self._sink = tee(self._heard, self.supervisor.observe)
-        self._chats: dict[str, Chat] = {}
+        self._open: dict[str, Conversation] = {}
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="hermes-store")
+        self._keeper = StoreKeeper(self._state, self._pool) if self._state else KeepsNothing()
+        self._delegation = Delegation(
+            self.supervisor, self._assembly, self._keeper, self._sink, resolved.settings.delegation, self._open
+        )
+        self._assembly.extra_tools = self._delegation.tools
+        self.tasks = Tasks(
+            delegation=self._delegation,
+            supervisor=self.supervisor,
+            assembly=self._assembly,
+            state=self._state,
+            keeper=self._keeper,
+            pool=self._pool,
+            open=self._open,
+            run=self._run,
+            soon=self._do,
+        )
         self._runs = Runs(resolved, self.supervisor, self._heard)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping: asyncio.Event | None = None
@@ -85,7 +104,7 @@ class Engine:
         self._thread.join(grace + 2)
         self._pool.shutdown(wait=True)
         if self._state:
-            self._state.close(unused=[chat.id for chat in self._chats.values() if not chat.view().messages])
+            self._state.close(unused=[chat.id for chat in self._open.values() if not chat.view().messages])
 
     def _main(self) -> None:
         with asyncio.Runner() as runner:
@@ -101,8 +120,8 @@ class Engine:
         self._runs.stop_all()
         if not await self.supervisor.close(self._grace):
             log.warning("some work did not end within %.1f s", self._grace)
-        await asyncio.gather(*(chat.close() for chat in self._chats.values()), return_exceptions=True)
-        await self._assembly.clients.close()
+        await asyncio.gather(*(chat.close() for chat in self._open.values()), return_exceptions=True)
+        await self._assembly.close()
 
     def _do(self, action: Callable[[], object]) -> None:
         if self._loop is None:
@@ -122,6 +141,12 @@ class Engine:
 
         self._do(run)
         return outcome.result(10)
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Runs a coroutine on the engine's loop and waits for its outcome."""
+        if self._loop is None:
+            raise RuntimeError("the engine was not started")
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
 
     def _notice(self, level: str, text: str) -> None:
         self._front(Notice(level=level, text=text, time=time.time()))
@@ -143,37 +168,29 @@ class Engine:
             saved = unsaved(spec)
         else:
             saved = self._pool.submit(self._state.open_session, spec, resume, continue_last).result()
-        if saved.id in self._chats:
-            return self._chats[saved.id].view()
-        journal = None
-        if self._state is not None:
-            journal = StoreJournal(self._state.sessions, saved.id, self._pool, self._assembly.redactor)
+        if saved.id in self._open:
+            return self._open[saved.id].view()
         chat = self._do_and_wait(
-            lambda: Chat(
+            lambda: Conversation(
                 saved.id,
                 saved.spec,
                 saved.messages,
-                assembly=self._assembly,
+                maker=self._assembly,
                 supervisor=self.supervisor,
                 sink=self._sink,
-                journal=journal,
+                keeper=self._keeper,
+                journal=self._keeper.journal(saved.id),
                 title=saved.title,
-                on_fact=lambda key, value: self._keep(saved.id, key, value),
             )
         )
-        self._chats[saved.id] = chat
+        self._open[saved.id] = chat
         return chat.view()
 
-    def _chat(self, session: str) -> Chat:
-        chat = self._chats.get(session)
+    def _chat(self, session: str) -> Conversation:
+        chat = self._open.get(session)
         if chat is None:
             raise UsageError(f"chat {session!r} is not open")
         return chat
-
-    def _keep(self, session: str, key: str, value: object) -> None:
-        """Saves one fact about a chat, off every loop."""
-        if self._state is not None:
-            self._pool.submit(self._state.keep, session, key, value)
 
     def view(self, session: str) -> SessionView:
         """The chat now."""
@@ -221,7 +238,7 @@ class Engine:
         chat = self._chat(session)
         if not chat.busy:
             return False
-        self._do(lambda: self.supervisor.stop(chat.agent_id))
+        self._do(lambda: self.supervisor.stop(chat.agent_id, below="bound"))
         return True
 
     def queued(self, session: str) -> tuple[str, ...]:
@@ -246,23 +263,23 @@ class Engine:
     def set_mode(self, session: str, mode: str) -> None:
         """Changes the approval mode at once."""
         self._chat(session).hands.gate.set_mode(mode)
-        self._keep(session, "mode", mode)
+        self._keeper.fact(session, "mode", mode)
 
     def set_model(self, session: str, model: str) -> None:
         """Changes the model from the next turn on. Raises ConfigError when it cannot be asked."""
         self.resolved.endpoint_for(model)
         self._chat(session).alter(model=model)
-        self._keep(session, "model", model)
+        self._keeper.fact(session, "model", model)
 
     def set_toolsets(self, session: str, toolsets: Sequence[str]) -> None:
         """Changes the tools from the next turn on. Raises UnknownName."""
         self._chat(session).alter(toolsets=expand(toolsets))
-        self._keep(session, "toolsets", tuple(toolsets))
+        self._keeper.fact(session, "toolsets", tuple(toolsets))
 
     def set_title(self, session: str, title: str) -> None:
         """Renames the chat."""
         self._chat(session).title = title
-        self._keep(session, "title", title)
+        self._keeper.fact(session, "title", title)
 
     def jobs(self, session: str) -> tuple[Job, ...]:
         """Commands this chat's agent started in the background, as they are now."""
@@ -285,9 +302,9 @@ class Engine:
     def stop_agent(self, agent: str, *, subtree: bool = True) -> bool:
         """Stops what an agent does and what runs below it; False when nothing does."""
         row = self.supervisor.row(agent)
-        if row is None or row.state != "running":
+        if row is None or not self.supervisor.at_work(agent):
             return False
-        self._do(lambda: self.supervisor.stop(agent, subtree=subtree))
+        self._do(lambda: self.supervisor.stop(agent, below="all" if subtree else "bound"))
         return True
 
     def start_batch(self, options: BatchOptions) -> str:

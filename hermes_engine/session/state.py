@@ -5,24 +5,25 @@ Called on the store's thread, or before the engine's loop has work; knows no loo
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import secrets
-from collections.abc import Callable, Iterable, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hermes_engine.assembly import with_changes
 from hermes_engine.errors import HermesError, UsageError
-from hermes_engine.events import Notice, ReplyFinished, StepRetried, StepStarted, TextDelta, ThoughtDelta
+from hermes_engine.events import Event, Notice, ReplyFinished, StepRetried, StepStarted, TextDelta, ThoughtDelta
 from hermes_engine.messages import Message
 from hermes_engine.profiles import Resolved
 from hermes_engine.protocols import AgentSpec
 from hermes_engine.redaction import Redactor
 from hermes_engine.sandbox.orphans import end_instance, end_orphans
-from hermes_engine.store.agents import AgentStore
+from hermes_engine.store.agents import OPEN_STATES, AgentRecord, AgentStore
 from hermes_engine.store.instances import Instances
 from hermes_engine.store.migrations import open_state
+from hermes_engine.store.orders import OrderBook
 from hermes_engine.store.recorder import Recorder
 from hermes_engine.store.recordings import Recordings
 from hermes_engine.store.sessions import SessionRow, SessionStore
@@ -58,12 +59,13 @@ class State:
 
     def __init__(self, resolved: Resolved, redactor: Redactor, *, on_notice: Callable[[str, str], None]) -> None:
         home = resolved.home.ensure()
-        self._resolved, self._on_notice = resolved, on_notice
+        self._resolved, self._on_notice, self.redactor = resolved, on_notice, redactor
         self._database = open_state(home.state_db, on_notice=lambda text: on_notice("info", text))
         self._instances = Instances(self._database)
         self.instance = self._instances.register(Path.cwd())
         self.sessions = SessionStore(self._database)
         self.agents = AgentStore(self._database)
+        self.orders = OrderBook(self._database)
 
         def told(notice: Notice) -> None:
             on_notice(notice.level, notice.text)
@@ -115,16 +117,23 @@ class State:
             row = self.sessions.latest(spec.cwd)
         if row is not None:
             return self._reopen(spec, row)
+        return Saved(self.new_session(spec), spec)
+
+    def new_session(self, spec: AgentSpec, title: str = "", parent: str = "") -> str:
+        """A new conversation, held by this process; its id."""
         session = self.sessions.create_session(
             cwd=spec.cwd,
             model=spec.model,
             profile=spec.profile,
             kind=spec.kind,
+            parent=parent,
             mode=spec.mode,
             toolsets=spec.toolsets,
         )
         self.sessions.hold(session, self.instance, self._instances.alive)
-        return Saved(session, spec)
+        if title:
+            self.sessions.set_title(session, title)
+        return session
 
     def _reopen(self, spec: AgentSpec, row: SessionRow) -> Saved:
         holder = self.sessions.hold(row.id, self.instance, self._instances.alive)
@@ -169,7 +178,19 @@ class State:
             changes["mode"] = row.mode
         if row.toolsets is not None and flags.toolsets is None:
             changes["toolsets"] = expand(row.toolsets)
-        return with_changes(spec, changes)
+        return dataclasses.replace(spec, **changes)
+
+    # -- agents ---------------------------------------------------------------------------------------------------
+
+    def elsewhere(self) -> tuple[AgentRecord, ...]:
+        """Agents at work in other living processes, the newest first."""
+        living = self._instances.living() - {self.instance}
+        return tuple(record for record in self.agents.list(states=OPEN_STATES) if record.instance in living)
+
+    def events(self, session: str) -> Iterator[Event]:
+        """Everything recorded of a conversation, run by run."""
+        recordings = Recordings(self._database)
+        return (event for run in recordings.runs(session) for event in recordings.events(run.id))
 
     def keep(self, session: str, key: str, value: Any) -> None:
         """Saves one fact about a chat: title, model, mode, toolsets or (added up) usage."""

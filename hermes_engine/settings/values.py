@@ -92,6 +92,8 @@ class DelegationSettings(Section):
     """Children at work at once over the whole tree, the chat's own agent not counted."""
     max_depth: CountOrZero = 2
     """Generations of children; 0 means that no agent may start one."""
+    max_per_turn: Count = 200
+    """Children that may be started in one turn of the agent at the top, by all below it together."""
     max_turns: Count = 50
     """Model requests of a child that is given no limit of its own."""
     timeout_seconds: Seconds = 900

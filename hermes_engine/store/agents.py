@@ -6,12 +6,14 @@ left open is closed as `interrupted`. Batch rows have no records here: the run's
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from hermes_engine.errors import UsageError
 from hermes_engine.messages import NO_USAGE, Usage
 from hermes_engine.store.database import Database, clean
 from hermes_engine.store.instances import Instances
@@ -28,7 +30,7 @@ class AgentRecord:
     Attributes:
         id: of the agent.
         parent: agent that started it, or "".
-        session: whose it is: the result belongs there, whatever is open meanwhile.
+        session: its own conversation.
         instance: process it runs in.
         name, title, kind: as in `events.AgentStarted`.
         state: as in `events.AgentState`.
@@ -39,6 +41,10 @@ class AgentRecord:
         usage: of the whole of it.
         answer, error: its result.
         result_seen: whether a person or its parent has had the result.
+        owner: session its result is for, whatever is open meanwhile; "" for a chat.
+        request: what it waits to be told, as JSON of the event that asked; "" for nothing.
+        note: where its work lies, one line.
+        files: what its tools wrote.
     """
 
     id: str
@@ -60,6 +66,15 @@ class AgentRecord:
     answer: str = ""
     error: str = ""
     result_seen: bool = False
+    owner: str = ""
+    request: str = ""
+    note: str = ""
+    files: tuple[str, ...] = ()
+
+    @property
+    def live(self) -> bool:
+        """Whether it has not come to its end."""
+        return self.ended is None
 
 
 Names = list[str]
@@ -113,12 +128,27 @@ class AgentStore:
                 values += [*wanted]
         return self._select(f"{' AND '.join(where)} ORDER BY created DESC, rowid DESC LIMIT ?", [*values, limit])
 
-    def unseen(self, session: str) -> tuple[AgentRecord, ...]:
-        """Ended children and background tasks of a session whose results nobody has had, oldest first."""
-        where = (
-            "session = ? AND ended IS NOT NULL AND result_seen = 0 AND kind IN ('child', 'background') ORDER BY ended"
-        )
-        return self._select(where, [session])
+    def unseen(self, owner: str) -> tuple[AgentRecord, ...]:
+        """Ended agents whose results are for a session and which nobody has had, oldest first."""
+        where = "owner = ? AND ended IS NOT NULL AND result_seen = 0 AND state != 'handed over' ORDER BY ended"
+        return self._select(where, [owner])
+
+    def find(self, text: str) -> AgentRecord:
+        """The agent meant by an id, the beginning of one, or a name (the newest of that name).
+
+        Raises:
+            UsageError: none, or several by the beginning of their ids.
+        """
+        wanted = text.strip()
+        if record := self.get(wanted):
+            return record
+        if named := self._select("name = ? AND kind != 'chat' ORDER BY created DESC, rowid DESC LIMIT 1", [wanted]):
+            return named[0]
+        begun = self._select("substr(id, 1, ?) = ? AND ? != '' LIMIT 3", [len(wanted), wanted, wanted])
+        if len(begun) == 1:
+            return begun[0]
+        told = "; ".join(record.id for record in begun)
+        raise UsageError(f"{wanted!r} means several tasks: {told}" if begun else f"there is no task {wanted!r}")
 
     def mark_seen(self, agents: Sequence[str]) -> None:
         """Records that the results were delivered."""
@@ -154,7 +184,7 @@ def insert_agent(connection: sqlite3.Connection, record: AgentRecord) -> None:
     now = record.created or time.time()
     connection.execute(
         "INSERT OR IGNORE INTO agents (id, parent, session, instance, name, title, kind, state, activity, prompt,"
-        " model, profile, created, started) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        " model, profile, created, started, owner) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         (
             record.id,
             record.parent,
@@ -170,6 +200,7 @@ def insert_agent(connection: sqlite3.Connection, record: AgentRecord) -> None:
             clean(record.profile),
             now,
             now if record.state == "running" else record.started,
+            record.owner,
         ),
     )
 
@@ -199,15 +230,29 @@ def finish_agent(
     answer: str = "",
     error: str = "",
     usage: Usage = NO_USAGE,
+    note: str = "",
+    files: Sequence[str] = (),
     now: float | None = None,
 ) -> None:
     """Within a transaction: see `AgentStore.finish`."""
+    told = clean(json.dumps(list(files), ensure_ascii=False))
     connection.execute(
-        "UPDATE agents SET state = ?, answer = ?, error = ?, usage = ?, ended = ? WHERE id = ? AND ended IS NULL",
-        (state, clean(answer), clean(error), usage_text(usage), now or time.time(), agent),
+        "UPDATE agents SET state = ?, answer = ?, error = ?, usage = ?, note = ?, files = ?, request = '', ended = ?"
+        " WHERE id = ? AND ended IS NULL",
+        (state, clean(answer), clean(error), usage_text(usage), clean(note), told, now or time.time(), agent),
     )
 
 
+def set_request(connection: sqlite3.Connection, agent: str, request: str) -> None:
+    """Within a transaction: records what an agent waits to be told, "" when it no longer does."""
+    connection.execute("UPDATE agents SET request = ? WHERE id = ? AND ended IS NULL", (clean(request), agent))
+
+
 def _record(row: sqlite3.Row) -> AgentRecord:
-    values = {name: row[name] for name in row.keys() if name not in ("usage", "result_seen")}  # noqa: SIM118
-    return AgentRecord(**values, usage=usage_from_text(row["usage"]), result_seen=bool(row["result_seen"]))
+    values = {name: row[name] for name in row.keys() if name not in ("usage", "result_seen", "files")}  # noqa: SIM118
+    return AgentRecord(
+        **values,
+        usage=usage_from_text(row["usage"]),
+        result_seen=bool(row["result_seen"]),
+        files=tuple(json.loads(row["files"])),
+    )

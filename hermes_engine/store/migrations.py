@@ -132,11 +132,22 @@ def _script(text: str) -> Callable[[sqlite3.Connection], None]:
     return change
 
 
+_RESULTS = """
+ALTER TABLE agents ADD COLUMN owner TEXT NOT NULL DEFAULT '';
+ALTER TABLE agents ADD COLUMN request TEXT NOT NULL DEFAULT '';
+ALTER TABLE agents ADD COLUMN note TEXT NOT NULL DEFAULT '';
+ALTER TABLE agents ADD COLUMN files TEXT NOT NULL DEFAULT '[]';
+CREATE INDEX agents_by_owner ON agents (owner) WHERE ended IS NOT NULL AND result_seen = 0;
+CREATE INDEX agents_by_session ON agents (session);
+DROP INDEX agents_unseen;
+"""
+
 _STATUS = "ALTER TABLE messages ADD COLUMN status TEXT NOT NULL DEFAULT ''"
 
 STATE_MIGRATIONS: tuple[Migration, ...] = (
     ("0001 sessions, agents, runs, orders", _script(_FIRST)),
     ("0002 how tool calls ended", _script(_STATUS)),
+    ("0003 whose an agent's result is, what it asks, what it changed", _script(_RESULTS)),
 )
 """Everything that was ever done to `state.db`, in order."""
 

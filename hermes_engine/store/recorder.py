@@ -7,6 +7,7 @@ once, what waits is kept (bounded) and tried again.
 
 from __future__ import annotations
 
+import json
 import logging
 import sqlite3
 import threading
@@ -19,9 +20,12 @@ from hermes_engine.events import (
     AgentChanged,
     AgentFinished,
     AgentStarted,
+    ApprovalAsked,
     BatchStarted,
     Event,
     Notice,
+    QuestionAsked,
+    RequestSettled,
     RowFinished,
     RowStarted,
     TextDelta,
@@ -29,9 +33,10 @@ from hermes_engine.events import (
     ToolProgress,
     TurnFinished,
     TurnStarted,
+    to_json,
 )
 from hermes_engine.redaction import Redactor
-from hermes_engine.store.agents import AgentRecord, change_agent, finish_agent, insert_agent
+from hermes_engine.store.agents import AgentRecord, change_agent, finish_agent, insert_agent, set_request
 from hermes_engine.store.database import Database, clean
 from hermes_engine.store.instances import HEARTBEAT_SECONDS, Instances
 from hermes_engine.store.recordings import insert_chunk
@@ -210,9 +215,11 @@ class Recorder:
                     text(event.title),
                     event.kind,
                     event.state,
+                    prompt=text(event.prompt),
                     model=event.model,
                     profile=event.profile,
                     created=now,
+                    owner=event.owner,
                 )
                 insert_agent(connection, record)
             case AgentChanged():
@@ -225,8 +232,15 @@ class Recorder:
                     answer=text(event.answer),
                     error=text(event.error),
                     usage=event.usage,
+                    note=text(event.note),
+                    files=[text(name) for name in event.files_changed],
                     now=now,
                 )
+            case ApprovalAsked() | QuestionAsked():
+                asked = json.dumps(self._redactor.value(to_json(event)), ensure_ascii=False)
+                set_request(connection, event.agent, asked)
+            case RequestSettled():
+                set_request(connection, event.agent, "")
             case TurnStarted():
                 connection.execute(
                     "INSERT OR IGNORE INTO runs (id, session, agent, parent, instance, model, prompt, started)"

@@ -158,7 +158,7 @@ class Toolbox:
         whole = result.data.get("full_output")
         text = cut(text, outputs=self._workspace.outputs, name=name, whole=Path(str(whole)) if whole else None)
         data = self._redactor.value(_plain(result.data)) if result.data else {}
-        return ToolResult(text, result.status, self._clean_display(result.display), data)
+        return ToolResult(text, result.status, self._clean_display(result.display), data, result.usage)
 
     def _clean_display(self, display: Display) -> Display:
         hide: Callable[[str], str] = self._redactor.text

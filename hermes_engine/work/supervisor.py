@@ -10,11 +10,13 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import dataclasses
+import itertools
 import logging
 import secrets
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import Literal
 
 from hermes_engine.errors import HermesError
 from hermes_engine.events import (
@@ -39,6 +41,8 @@ from hermes_engine.messages import NO_USAGE, Usage
 
 log = logging.getLogger(__name__)
 
+Below = Literal["all", "bound"]
+
 LIVE = frozenset({"waiting", "running"})
 """States that are not an end."""
 
@@ -49,6 +53,9 @@ class AgentRow:
 
     Attributes:
         id, parent: of the agent and of the one that started it ("" at the top).
+        owner: session its result is for, "" for a chat.
+        prompt: its task.
+        depth: 0 at the top.
         kind: chat | child | background | worker | batch.
         state: waiting | running | done | failed | cancelled | timeout | max_turns | interrupted | handed over.
         activity: what it does now, one line.
@@ -56,6 +63,9 @@ class AgentRow:
         started, ended: seconds since the epoch; `ended` 0 while it lives.
         heard: when something last came from it.
         usage: its own and that of agents below it which have ended.
+        steps, tools: replies of the model and calls of tools so far.
+        context: tokens its conversation takes, 0 when unknown.
+        bound: it ends with the turn that started it.
     """
 
     id: str
@@ -73,6 +83,13 @@ class AgentRow:
     ended: float = 0.0
     heard: float = 0.0
     usage: Usage = NO_USAGE
+    owner: str = ""
+    prompt: str = ""
+    depth: int = 0
+    steps: int = 0
+    tools: int = 0
+    context: int = 0
+    bound: bool = False
 
     @property
     def live(self) -> bool:
@@ -87,6 +104,8 @@ class Ending:
     state: str = "done"
     answer: str = ""
     error: str = ""
+    files_changed: tuple[str, ...] = ()
+    note: str = ""
 
 
 @dataclass(slots=True)
@@ -123,6 +142,9 @@ class Supervisor:
         session: str = "",
         model: str = "",
         profile: str = "",
+        owner: str = "",
+        prompt: str = "",
+        bound: bool = False,
         on_stop: Callable[[], object] | None = None,
     ) -> str:
         """Enters an agent into the tree, at rest; returns its id. `on_stop` is called instead of cancelling."""
@@ -133,18 +155,35 @@ class Supervisor:
             self._nodes[parent].children.append(agent)
         emit = Emitter(self._sink, session=session, run="", agent=agent, on_fault=_log_fault)
         self._emitters[agent] = emit
+        above = self._rows.get(parent)
         self._rows[agent] = AgentRow(
-            agent, parent, name, title, kind, "waiting", "", "", session, model, profile, now, 0.0, now
-        )
-        emit(AgentStarted, parent=parent, name=name, title=title, kind=kind, model=model, profile=profile)
+            agent, parent, name, title, kind, "waiting", "", "", session, model, profile, now, 0.0, now,
+            owner=owner, prompt=prompt, depth=above.depth + 1 if above else 0, bound=bound,
+        )  # fmt: skip
+        emit(
+            AgentStarted,
+            parent=parent, owner=owner, name=name, title=title, kind=kind, model=model, profile=profile, prompt=prompt,
+        )  # fmt: skip
         return agent
 
-    def start(self, agent: str, work: Callable[[], Awaitable[Ending]]) -> asyncio.Task[Ending]:
-        """Runs work on behalf of an agent, in a context of its own; the returned task never raises."""
+    def free_name(self, wished: str) -> str:
+        """The name, or the name with a number, so that no other agent that lives has it."""
+        taken = {row.name for row in self._rows.values() if row.live}
+        names = itertools.chain([wished], (f"{wished}-{number}" for number in itertools.count(2)))
+        return next(name for name in names if name not in taken)
+
+    def start(
+        self, agent: str, work: Callable[[], Awaitable[Ending]], *, waiting: bool = False
+    ) -> asyncio.Task[Ending]:
+        """Runs work on behalf of an agent, in a context of its own; the returned task never raises.
+
+        `waiting`: the work says by itself (`change`) when it really begins.
+        """
         node = self._nodes[agent]
         if node.task is not None and not node.task.done():
             raise RuntimeError(f"agent {agent} is at work already")
-        self.change(agent, state="running", activity="")
+        if not waiting:
+            self.change(agent, state="running", activity="")
         node.task = asyncio.get_running_loop().create_task(
             self._guard(agent, work), name=agent, context=contextvars.Context()
         )
@@ -181,28 +220,36 @@ class Supervisor:
         if parent is not None:
             self._rows[row.parent] = dataclasses.replace(parent, usage=parent.usage + row.usage)
         self._emitters[agent](
-            AgentFinished, state=ending.state, answer=ending.answer, error=ending.error, usage=row.usage
-        )
+            AgentFinished,
+            state=ending.state, answer=ending.answer, error=ending.error, usage=row.usage, owner=row.owner,
+            name=row.name, kind=row.kind, prompt=row.prompt, seconds=time.time() - row.started,
+            files_changed=ending.files_changed, note=ending.note,
+        )  # fmt: skip
 
     def forget(self, agent: str) -> None:
         """Takes an ended agent and the ended ones below it out of the list."""
         row = self._rows.get(agent)
         if row is None or row.live:
             return
-        for child in self._nodes[agent].children:
+        for child in list(self._nodes[agent].children):
             self.forget(child)
+        if row.parent in self._nodes:
+            self._nodes[row.parent].children.remove(agent)
         for table in (self._rows, self._nodes, self._emitters):
             table.pop(agent, None)
 
-    def stop(self, agent: str, *, subtree: bool = True) -> bool:
-        """Cancels what an agent does, and what those below it do; False when nothing of it ran."""
+    def stop(self, agent: str, *, below: Below = "all") -> bool:
+        """Cancels what an agent does, and what those below it do: all, or those bound to its turn.
+
+        False when nothing of it ran.
+        """
         node = self._nodes.get(agent)
         if node is None:
             return False
         stopped = False
-        if subtree:
-            for child in list(node.children):
-                stopped = self.stop(child) or stopped
+        for child in list(node.children):
+            if below == "all" or self._rows[child].bound:
+                stopped = self.stop(child, below=below) or stopped
         if node.task is not None and not node.task.done():
             if node.on_stop is not None:
                 node.on_stop()
@@ -211,11 +258,16 @@ class Supervisor:
             stopped = True
         return stopped
 
+    def at_work(self, agent: str) -> bool:
+        """Whether it works or waits for its turn to; a chat at rest does not. May be called from any thread."""
+        node = self._nodes.get(agent)
+        return node is not None and node.task is not None and not node.task.done()
+
     async def _stop_below(self, agent: str) -> None:
-        """No child outlives its parent's work (`background` and `batch` agents hang at the top, not below)."""
-        node = self._nodes[agent]
-        tasks = [task for child in node.children if (task := self._nodes[child].task) and not task.done()]
-        for child in node.children:
+        """No child outlives the turn it is bound to; what a person started goes on."""
+        bound = [child for child in self._nodes[agent].children if self._rows[child].bound]
+        tasks = [task for child in bound if (task := self._nodes[child].task) and not task.done()]
+        for child in bound:
             self.stop(child)
         if tasks:
             await asyncio.wait(tasks)
@@ -244,17 +296,17 @@ class Supervisor:
             self._emitters[event.agent](AgentChanged, state=heard.state, activity=heard.activity)
 
 
-def _noticed(event: Event, row: AgentRow) -> dict[str, str | Usage] | None:
+def _noticed(event: Event, row: AgentRow) -> dict[str, str | int | Usage] | None:
     """What an event says about its agent's row; {} for a mere sign of life, None for nothing."""
     match event:
         case StepStarted():
-            return {"activity": "thinking"}
+            return {"activity": "thinking", "steps": row.steps + 1}
         case TextDelta():
             return {"activity": "writing"}
         case ThoughtDelta():
             return {}
         case ToolStarted(display=display):
-            return {"activity": f"{display.verb} {display.title}".strip()[:200]}
+            return {"activity": f"{display.verb} {display.title}".strip()[:200], "tools": row.tools + 1}
         case StepRetried(reason=reason, delay=delay):
             return {"activity": f"waits {delay:.0f} s: {reason}"[:200]}
         case ApprovalAsked(request=request, title=title):
@@ -263,8 +315,8 @@ def _noticed(event: Event, row: AgentRow) -> dict[str, str | Usage] | None:
             return {"activity": f"asks: {question}"[:200], "needs": request}
         case RequestSettled(request=request) if request == row.needs:
             return {"needs": "", "activity": ""}
-        case UsageReported(usage=usage):
-            return {"usage": row.usage + usage}
+        case UsageReported(usage=usage, context_tokens=context):
+            return {"usage": row.usage + usage, "context": context}
         case RowFinished(usage=usage):
             return {"usage": row.usage + usage}
         case _:

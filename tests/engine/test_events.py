@@ -27,6 +27,7 @@ BY_TYPE: dict[str, st.SearchStrategy[Any]] = {
     "int": st.integers(0, 10**9),
     "float": st.floats(0, 1e9),
     "bool": st.booleans(),
+    "tuple[str, ...]": st.lists(TEXT, max_size=3).map(tuple),
 }
 
 

@@ -249,8 +249,8 @@ async def test_f9_17_text_steered_in_is_part_of_the_turn_or_given_back() -> None
     result = await late.run()
     assert result.answer == "second"
     late.agent.steer("too late")
-    assert late.agent.take_steering() == ["too late"]
-    assert late.agent.take_steering() == []
+    assert late.agent.inbox.take() == ["too late"]
+    assert late.agent.inbox.take() == []
 
 
 async def test_f7_17_a_refused_conversation_is_shortened_with_pairs_whole_and_bounded_tries() -> None:

@@ -65,17 +65,22 @@ async def test_stopping_a_parent_stops_everything_below_it() -> None:
 async def test_children_end_with_their_parents_work() -> None:
     tree, _ = supervisor()
     top = tree.add(name="main", kind="chat")
-    child = tree.add(name="a", kind="child", parent=top)
+    child = tree.add(name="a", kind="child", parent=top, bound=True)
+    free = tree.add(name="b", kind="child", parent=top)
 
     async def work() -> Ending:
         tree.start(child, forever)
+        tree.start(free, forever)
         await asyncio.sleep(0)
         return Ending("done")
 
     assert (await tree.start(top, work)).state == "done"
-    task = tree._nodes[child].task
-    assert task is not None
-    assert task.done()
+    assert not tree.at_work(child)
+    assert tree.at_work(free), "what a person started outlives the turn"
+    assert tree.stop(top, below="bound") is False
+    assert tree.stop(top)
+    assert await tree.close(5)
+    assert not tree.at_work(free)
 
 
 async def test_foreseen_and_unforeseen_faults_end_as_failed() -> None:

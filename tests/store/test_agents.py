@@ -76,8 +76,8 @@ def test_lists_can_be_narrowed(agents: AgentStore) -> None:
 
 
 def test_f4_2_a_result_stays_with_its_session_until_it_was_seen(agents: AgentStore) -> None:
-    for name, session, kind in (("b1", "s1", "background"), ("b2", "s2", "background"), ("c", "s1", "chat")):
-        agents.insert(AgentRecord(name, session=session, kind=kind))
+    for name, owner, kind in (("b1", "s1", "background"), ("b2", "s2", "background"), ("c", "", "chat")):
+        agents.insert(AgentRecord(name, owner=owner, kind=kind))
     assert agents.unseen("s1") == ()
     for name in ("b1", "b2", "c"):
         agents.finish(name, state="done", answer=f"result of {name}")
@@ -98,7 +98,7 @@ database = open_state(Path(sys.argv[1]))
 instance = Instances(database).register(Path("/work"))
 agents = AgentStore(database)
 for number in range(2):
-    agents.insert(AgentRecord(f"{instance}-{number}", session="s", instance=instance, kind="child", state="running"))
+    agents.insert(AgentRecord(f"{instance}-{number}", owner="s", instance=instance, kind="child", state="running"))
 with database.write() as connection:
     connection.execute("INSERT INTO runs (id, instance, started) VALUES (?, ?, 1)", (f"run-{instance}", instance))
 print(instance, flush=True)

@@ -59,10 +59,11 @@ def test_the_exact_schema_of_every_tool() -> None:
 
 
 def test_every_built_tool_is_registered_under_its_set() -> None:
-    assert set(registered()) >= BUILT
-    for name in BUILT:
+    bound = set(TOOLSETS["delegation"])  # made for each agent: see tests/engine/test_delegation.py
+    assert set(registered()) >= BUILT - bound
+    for name in BUILT - bound:
         assert name in TOOLSETS[registered()[name].toolset]
-    assert set(tools_of(["all"])) <= set(registered())
+    assert set(tools_of(["all"])) <= set(registered()) | bound
 
 
 def test_all_schemas_together_are_cheap() -> None:

@@ -1,0 +1,53 @@
+"""Answers that must follow a JSON schema: finding the JSON in a reply, checking it, asking once for a better one."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from hermes_engine.cleaning import one_line
+
+_FENCE = re.compile(r"```(?:json)?\s*\n(.*?)\n\s*```", re.DOTALL)
+
+
+def schema_fault(schema: Mapping[str, Any]) -> str:
+    """What is wrong with a schema itself, "" when it can be used."""
+    from jsonschema import SchemaError  # 60 ms, and most children have no schema
+    from jsonschema.validators import validator_for
+
+    try:
+        validator_for(schema).check_schema(schema)
+    except SchemaError as error:
+        return f"output_schema is no JSON schema: {one_line(error.message, 200)}"
+    return ""
+
+
+def checked_answer(answer: str, schema: Mapping[str, Any]) -> tuple[str, str]:
+    """The JSON text of an answer and what is wrong with it ("" when it follows the schema)."""
+    from jsonschema.validators import validator_for
+
+    found = False
+    for text in (answer.strip(), *(match[1] for match in reversed(list(_FENCE.finditer(answer))))):
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            continue
+        found = True
+        errors = sorted(validator_for(schema)(schema).iter_errors(value), key=lambda error: list(map(str, error.path)))
+        if not errors:
+            return text, ""
+        break
+    if not found:
+        return answer, "the answer is not JSON"
+    told = "; ".join(f"{error.json_path}: {one_line(error.message, 160)}" for error in errors[:5])
+    return text, told
+
+
+def repair_prompt(fault: str, schema: Mapping[str, Any]) -> str:
+    """Asks for the answer again, in the form that is needed."""
+    return (
+        f"Your answer does not follow the schema it must follow: {fault}\n"
+        f"Answer again with one JSON value and nothing else. The schema:\n{json.dumps(schema, ensure_ascii=False)}"
+    )

@@ -1,0 +1,115 @@
+"""One child as its parent sees it: its card line, the check of its answer, its entry in the result."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from hermes_engine.cleaning import one_line
+from hermes_engine.errors import ToolFault
+from hermes_engine.messages import NO_USAGE, Usage
+from hermes_engine.tools.context import ToolContext
+from hermes_engine.work.answers import checked_answer, repair_prompt, schema_fault
+from hermes_engine.work.conversation import Conversation
+from hermes_engine.work.supervisor import Ending, Supervisor
+
+_STATUS = {"done": "ok", "failed": "error", "timeout": "timeout", "cancelled": "cancelled", "max_turns": "max_turns"}
+_SIGNS = {"ok": "✓", "cancelled": "■"}
+
+
+class Check:
+    """Whether a child's answer follows the schema it was given. Raises ToolFault for what is no schema."""
+
+    def __init__(self, schema: dict[str, Any]) -> None:
+        if fault := schema_fault(schema):
+            raise ToolFault(fault)
+        self._schema = schema
+        self.asked = False
+
+    @property
+    def told(self) -> str:
+        """What the child reads about it."""
+        return f"Answer with one JSON value that follows this schema: {json.dumps(self._schema, ensure_ascii=False)}"
+
+    def __call__(self, answer: str) -> str:
+        """What to ask once more, "" when the answer is good."""
+        _, fault = checked_answer(answer, self._schema)
+        return repair_prompt(fault, self._schema) if fault else ""
+
+    def settle(self, entry: dict[str, Any]) -> None:
+        """Puts the JSON itself into the entry, and whether it is valid."""
+        entry["answer"], fault = checked_answer(entry["answer"], self._schema)
+        entry["schema_valid"] = not fault
+
+
+class Child:
+    """A started child and what it was asked."""
+
+    def __init__(
+        self, conversation: Conversation, task: asyncio.Task[Ending], check: Check | None, supervisor: Supervisor
+    ) -> None:
+        self.conversation, self._task, self._check = conversation, task, check
+        self._supervisor = supervisor
+
+    async def ended(self) -> None:
+        """Waits for its end; when the waiting is cancelled the child is ended first."""
+        try:
+            await asyncio.wait({self._task})
+        except asyncio.CancelledError:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+            raise
+
+    def report(self, entry: dict[str, Any]) -> Usage:
+        """Fills in its entry of the result; returns what it has cost with all below it."""
+        ending = self.conversation.ending(self._task.result())
+        row = self._supervisor.row(self.conversation.agent_id)
+        usage = row.usage if row else NO_USAGE
+        entry["agent_id"] = self.conversation.agent_id
+        entry["status"] = _STATUS.get(ending.state, "error")
+        entry["answer"] = ending.answer
+        entry["turns"] = self.conversation.turns
+        entry["tokens"] = usage.total_tokens
+        entry["error"] = ending.error or None
+        entry["files_changed"] = list(ending.files_changed)
+        if ending.note:
+            entry["workspace"] = ending.note
+        if self._check is not None:
+            self._check.settle(entry)
+        return usage
+
+
+class Told:
+    """Shows on the caller's card who is at work."""
+
+    def __init__(self, ctx: ToolContext, count: int) -> None:
+        self._ctx, self._names, self._ended = ctx, [""] * count, 0
+
+    @property
+    def names(self) -> str:
+        """Of all children started so far."""
+        return f"{len(self._names)} agents: {', '.join(name for name in self._names if name)}"
+
+    def name(self, index: int) -> str:
+        """Of one."""
+        return self._names[index] or f"#{index + 1}"
+
+    def line(self, entry: Mapping[str, Any]) -> str:
+        """One child's outcome for a person."""
+        words = one_line(entry["answer"] or entry["error"] or "", 200)
+        return f"{_SIGNS.get(entry['status'], '✗')} {self.name(entry['index'])}  {words}"
+
+    def started(self, index: int, name: str) -> None:
+        """One is there."""
+        self._names[index] = name
+        self._show()
+
+    def ended(self, index: int, status: str) -> None:
+        """One has ended."""
+        self._ended += 1
+        self._show()
+
+    def _show(self) -> None:
+        self._ctx.progress(f"{self.names}  {self._ended}/{len(self._names)} ended")

@@ -1,0 +1,327 @@
+"""Agents that start agents: the tools `spawn_agent` and `spawn_parallel`, and the rules a tree of agents keeps.
+
+A child is a conversation of its own under the supervisor; whoever asked waits for it and gets one result for each
+task, in order, whatever became of it. Knows agents by their maker only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Literal
+from weakref import WeakValueDictionary
+
+from pydantic import BeforeValidator
+
+from hermes_engine.cleaning import one_line
+from hermes_engine.errors import HermesError, ToolFault
+from hermes_engine.events import Sink
+from hermes_engine.messages import NO_USAGE, Display, ToolResult, Usage
+from hermes_engine.protocols import AgentSpec, Limits
+from hermes_engine.settings.values import DelegationSettings
+from hermes_engine.tools.context import ToolContext
+from hermes_engine.tools.registry import Tool, make_tool
+from hermes_engine.work.child import Check, Child, Told
+from hermes_engine.work.conversation import Conversation, Known, Origin
+from hermes_engine.work.maker import Keeper, Maker
+from hermes_engine.work.places import Places
+from hermes_engine.work.supervisor import Ending, Supervisor
+from hermes_engine.work.tasks import Task, results_text, toolsets_for
+from hermes_engine.work.worktrees import planned_worktree
+
+MOST_AT_ONCE = 100
+"""Tasks of one call."""
+
+FAILURES = 2
+"""So often the same task may fail; then it is not started again in this turn."""
+
+CHILD_ROLE = """Another agent started you for one task. Nobody answers questions: decide what is sensible and say what \
+you assumed. Your last message is handed back as the result, so let it hold all that was asked for, and nothing else."""
+
+
+class Tree:
+    """What all agents below one root share: places, and what was started in the root's present turn."""
+
+    def __init__(self, places: int) -> None:
+        self.places = Places(places)
+        self.turn = ""
+        self.started = 0
+        self.failures: Counter[str] = Counter()
+        self.last_error: dict[str, str] = {}
+        self.spent = 0.0
+
+    def begin(self, turn: str) -> None:
+        """The root's turn; a new one begins to count anew."""
+        if turn != self.turn:
+            self.turn, self.started, self.spent = turn, 0, 0.0
+            self.failures.clear()
+            self.last_error.clear()
+
+
+class Delegation:
+    """Starts children for agents.
+
+    Args:
+        supervisor: owns them.
+        maker: makes them.
+        keeper: keeps their conversations.
+        sink: hears their events.
+        settings: how many, how deep, how long.
+        open: all conversations at work, by the id of their session; children are entered and taken out.
+    """
+
+    def __init__(
+        self,
+        supervisor: Supervisor,
+        maker: Maker,
+        keeper: Keeper,
+        sink: Sink,
+        settings: DelegationSettings,
+        open: dict[str, Conversation],
+    ) -> None:
+        self._supervisor, self._maker, self._keeper, self._sink = supervisor, maker, keeper, sink
+        self._settings = settings
+        self._trees: WeakValueDictionary[str, Tree] = WeakValueDictionary()
+        self._open = open
+
+    def tree_of(self, agent: str) -> Tree:
+        """The tree an agent belongs to; a new one for an agent nobody started."""
+        tree = self._trees.get(agent)
+        if tree is None:
+            tree = self._trees[agent] = Tree(self._settings.max_concurrent)
+        return tree
+
+    def tools(self, spec: AgentSpec, agent: str) -> tuple[Tool, ...]:
+        """The tools of an agent, bound to it; none where it may start no children."""
+        if "delegation" not in spec.toolsets or spec.depth >= self._settings.max_depth:
+            return ()
+        tree = self.tree_of(agent)
+
+        async def spawn_agent(
+            ctx: ToolContext,
+            prompt: str,
+            context: str | None = None,
+            profile: str | None = None,
+            model: str | None = None,
+            toolsets: list[str] | None = None,
+            max_turns: int | None = None,
+            timeout_seconds: float | None = None,
+            output_schema: dict[str, Any] | None = None,
+            workspace: Literal["shared", "worktree"] = "shared",
+        ) -> ToolResult:
+            """Let a helper agent do one task and wait for its result. It sees only what you write here.
+
+            Args:
+                prompt: The task, complete in itself.
+                context: What it must know besides.
+                profile: A named role to work as.
+                model: Another model.
+                toolsets: Fewer tool sets than you have.
+                max_turns: Most model requests.
+                timeout_seconds: Most seconds.
+                output_schema: JSON schema its answer must follow.
+                workspace: worktree = a git worktree and branch of its own.
+            """
+            given = {name: value for name, value in locals().items() if name in Task.model_fields}
+            return await self._spawn([Task.model_validate(given)], spec, tree, ctx)
+
+        async def spawn_parallel(
+            ctx: ToolContext, agents: Annotated[list[Task], BeforeValidator(_with_prompts)]
+        ) -> ToolResult:
+            """Let several helper agents do independent tasks at the same time and wait for all results.
+
+            Args:
+                agents: The tasks; each takes the arguments of spawn_agent.
+            """
+            return await self._spawn(agents, spec, tree, ctx)
+
+        return (
+            make_tool(spawn_agent, "delegation", "Spawn", title="prompt", aliases={"goal": "prompt"}),
+            make_tool(spawn_parallel, "delegation", "Spawn", aliases={"tasks": "agents"}),
+        )
+
+    async def _spawn(self, tasks: Sequence[Task], parent: AgentSpec, tree: Tree, ctx: ToolContext) -> ToolResult:
+        if not tasks:
+            raise ToolFault("the list of agents is empty")
+        if parent.depth == 0:
+            tree.begin(ctx.emit.run)
+        ceiling = self._settings.max_per_turn
+        if len(tasks) > MOST_AT_ONCE or tree.started + len(tasks) > ceiling:
+            left = min(MOST_AT_ONCE, ceiling - tree.started)
+            raise ToolFault(f"too many agents: {len(tasks)} asked for, {left} more may be started in this turn")
+        tree.started += len(tasks)
+        caller = self._open.get(ctx.emit.session)
+        seat = caller.seat if caller else None
+        told = Told(ctx, len(tasks))
+        async with seat.away() if seat else contextlib.nullcontext():
+            ends = await asyncio.gather(
+                *(self._one(index, task, parent, tree, ctx, told) for index, task in enumerate(tasks))
+            )
+        entries = [entry for entry, _ in ends]
+        usage = sum((usage for _, usage in ends), NO_USAGE)
+        self._keeper.delivered([entry["agent_id"] for entry in entries if entry["agent_id"]])
+        failed = sum(entry["status"] != "ok" for entry in entries)
+        summary = f"{len(entries) - failed} ok, {failed} failed" if failed else f"{len(entries)} ok"
+        title = told.names if len(tasks) > 1 else one_line(tasks[0].prompt, 200)
+        body = "\n".join(told.line(entry) for entry in entries)
+        data = {"agents": [entry["agent_id"] for entry in entries], "ok": len(entries) - failed, "failed": failed}
+        return ToolResult(results_text(entries), "ok", Display("Spawn", title, summary, "list", body), data, usage)
+
+    async def _one(
+        self, index: int, task: Task, parent: AgentSpec, tree: Tree, ctx: ToolContext, told: Told
+    ) -> tuple[dict[str, Any], Usage]:
+        """One task to its end: its entry in the result, and what it cost. Raises only when the caller is stopped."""
+        began = time.monotonic()
+        key = task.key
+        entry: dict[str, Any] = {
+            "index": index, "agent_id": "", "status": "error", "answer": "", "turns": 0, "tokens": 0, "seconds": 0.0,
+            "error": None, "files_changed": [],
+        }  # fmt: skip
+        if tree.failures[key] >= FAILURES:
+            entry["error"] = (
+                f"not started: this task has failed {tree.failures[key]} times already"
+                f" ({tree.last_error.get(key, '')}); do it in another way"
+            )
+            return entry, NO_USAGE
+        usage = NO_USAGE
+        try:
+            child = await self._begun(task, parent, tree, ctx)
+        except (HermesError, ToolFault) as error:
+            entry["error"] = error.line if isinstance(error, HermesError) else str(error)
+        else:
+            told.started(index, child.conversation.spec.name)
+            await child.ended()
+            usage = child.report(entry)
+        entry["seconds"] = round(time.monotonic() - began, 2)
+        told.ended(index, entry["status"])
+        if entry["status"] != "ok":
+            tree.failures[key] += 1
+            tree.last_error[key] = one_line(entry["error"] or entry["status"], 200)
+        return entry, usage
+
+    async def _begun(self, task: Task, parent: AgentSpec, tree: Tree, ctx: ToolContext) -> Child:
+        """A child at work, or waiting for its place. Raises HermesError or ToolFault when it cannot be started."""
+        task.check()
+        maker, spec = await self._planned(task, parent, ctx)
+        check = Check(task.output_schema) if task.output_schema else None
+        if check:
+            spec = dataclasses.replace(spec, role=f"{spec.role}\n{check.told}")
+        origin = Origin(ctx.agent, ctx.emit.run, self._owner(ctx), ctx.gate, bound=True)
+        conversation = await self.opened(
+            spec, maker, origin, task.message, tree=tree, worktree=task.workspace == "worktree", check=check
+        )
+        return Child(conversation, self.begin(conversation, task.message), check, self._supervisor)
+
+    async def opened(
+        self,
+        spec: AgentSpec,
+        maker: Maker,
+        origin: Origin,
+        prompt: str,
+        *,
+        tree: Tree | None = None,
+        worktree: bool = False,
+        check: Callable[[str], str] | None = None,
+        known: Known | None = None,
+    ) -> Conversation:
+        """A conversation, new or `known`, whose record is on disk; nothing runs yet. With a `tree` it needs a seat.
+
+        Raises:
+            UsageError: a worktree is wanted where there is no repository.
+            StateError: it cannot be recorded.
+        """
+        spec = dataclasses.replace(spec, name=self._supervisor.free_name(spec.name))
+        place = None
+        if worktree:
+            place = await planned_worktree(spec.cwd, spec.name)
+            spec = dataclasses.replace(spec, cwd=place.cwd)
+        title = one_line(maker.redactor.text(prompt), 80)
+        if known is None:
+            known = Known(*await self._keeper.open(spec, title=title, parent=origin.owner))
+        session = known.session
+        conversation = Conversation(
+            session,
+            spec,
+            known.messages,
+            maker=maker,
+            supervisor=self._supervisor,
+            sink=self._sink,
+            keeper=self._keeper,
+            journal=known.journal,
+            title=title,
+            origin=origin,
+            seat=tree.places.seat() if tree else None,
+            prompt=prompt,
+            place=place,
+            check=check,
+        )
+        if tree is not None:
+            self._trees[conversation.agent_id] = tree
+        self._open[session] = conversation
+        await self._keeper.recorded()
+        return conversation
+
+    def begin(self, conversation: Conversation, prompt: str | None) -> asyncio.Task[Ending]:
+        """Starts the task of an opened conversation, which is let go when it has ended."""
+        conversation.claim()
+        task = conversation.begin(prompt)
+        task.add_done_callback(lambda _: self._let_go(conversation))
+        return task
+
+    def _let_go(self, conversation: Conversation) -> None:
+        if not conversation.busy:
+            self._open.pop(conversation.id, None)
+
+    def _owner(self, ctx: ToolContext) -> str:
+        row = self._supervisor.row(ctx.agent)
+        return row.owner or row.session if row else ctx.emit.session
+
+    async def _planned(self, task: Task, parent: AgentSpec, ctx: ToolContext) -> tuple[Maker, AgentSpec]:
+        """Who makes the child, and from what."""
+        settings, maker = self._settings, self._maker
+        base, sets = parent, None
+        model = settings.model or parent.model
+        if task.profile and task.profile != parent.profile:
+            maker = await maker.on_profile(task.profile)
+            base = maker.spec(name="", cwd=parent.cwd)
+            sets, model = base.toolsets, base.model
+        depth = parent.depth + 1
+        may_spawn = depth < settings.max_depth
+        left = parent.limits.max_cost_usd
+        limits = Limits(
+            max_turns=task.max_turns or settings.max_turns,
+            timeout_seconds=task.timeout_seconds or settings.timeout_seconds,
+            max_cost_usd=left,
+        )
+        return maker, dataclasses.replace(
+            base,
+            name=task.profile or short_name(task.prompt),
+            kind="child",
+            model=task.model or model,
+            toolsets=toolsets_for(task, parent, sets, may_spawn=may_spawn),
+            cwd=ctx.workspace.here,
+            mode=ctx.gate.mode,
+            limits=limits,
+            system_prompt=None,
+            role=CHILD_ROLE,
+            env=parent.env,
+            depth=depth,
+            in_folder=parent.in_folder,
+        )
+
+
+def _with_prompts(value: Any) -> Any:
+    """A lone task for a list of one, and bare texts for prompts, as models send them."""
+    items = [value] if isinstance(value, (dict, str)) else value
+    return [{"prompt": item} if isinstance(item, str) else item for item in items] if isinstance(items, list) else items
+
+
+def short_name(prompt: str) -> str:
+    """A short name for lists: the first long word of a task."""
+    words = re.findall(r"[^\W\d_]{3,}", prompt.lower())
+    return words[0][:14] if words else "agent"

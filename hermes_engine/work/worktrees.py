@@ -1,0 +1,142 @@
+"""A git worktree and branch of its own for an agent, so that agents side by side do not overwrite each other.
+
+What the agent changed is committed on its branch when it ends, and the folder goes; merging is a person's act. Git runs
+without hooks, file watchers and external diff, since a repository is foreign text (see DESIGN's rules of trust).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+import subprocess
+import tempfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+from hermes_engine.cleaning import one_line
+from hermes_engine.errors import StateError, UsageError
+from hermes_engine.paths import private_dir
+
+log = logging.getLogger(__name__)
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_GIT = ("git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "commit.gpgSign=false")
+_SECONDS = 120.0
+_POOL = ThreadPoolExecutor(2, thread_name_prefix="hermes-git")
+
+
+async def planned_worktree(cwd: Path, name: str) -> Worktree:
+    """A worktree of the repository that `cwd` lies in; nothing is made yet.
+
+    Raises:
+        UsageError: there is no repository, or it has no commit.
+    """
+    return await _in_pool(_planned, cwd, name)
+
+
+@dataclass(slots=True)
+class Worktree:
+    """One worktree; a `Place`.
+
+    Attributes:
+        top: the repository's folder.
+        root: folder of the worktree.
+        cwd: the same place in it as the agent's folder has in the repository.
+        branch: its branch.
+        base: commit it began at.
+    """
+
+    top: Path
+    root: Path
+    cwd: Path
+    branch: str
+    base: str
+
+    async def enter(self) -> None:
+        """Makes the folder, on a new branch or, when the agent is given more to do, on its old one."""
+        await _in_pool(self._enter)
+
+    async def leave(self) -> str:
+        """Commits what is there and takes the folder away; a line with branch and diffstat."""
+        return await _in_pool(self._leave)
+
+    def _enter(self) -> None:
+        if self.root.exists():
+            return
+        known = _git(self.top, "rev-parse", "--verify", "--quiet", f"refs/heads/{self.branch}", check=False)
+        if known:
+            _git(self.top, "worktree", "add", "--force", str(self.root), self.branch)
+        else:
+            _git(self.top, "worktree", "add", "-b", self.branch, str(self.root), self.base)
+        self.cwd.mkdir(parents=True, exist_ok=True)
+
+    def _leave(self) -> str:
+        if not self.root.exists():
+            return ""
+        try:
+            _git(self.root, "add", "--all")
+            if _git(self.root, "status", "--porcelain"):
+                _git(
+                    self.root, *_author(self.root), "commit", "--no-verify", "-q", "-m", f"Work of agent {self.branch}"
+                )
+            stat = _git(self.root, "diff", "--no-ext-diff", "--shortstat", self.base, "HEAD").strip()
+        except StateError as error:
+            log.warning("the worktree %s is left as it is: %s", self.root, error)
+            return f"worktree {self.root} (not committed: {error})"
+        _git(self.top, "worktree", "remove", "--force", str(self.root), check=False)
+        if not stat:
+            _git(self.top, "branch", "-D", self.branch, check=False)
+            return "no files changed"
+        return f"branch {self.branch}: {stat}"
+
+
+def _planned(cwd: Path, name: str) -> Worktree:
+    try:
+        top = Path(_git(cwd, "rev-parse", "--show-toplevel"))
+        base = _git(cwd, "rev-parse", "--verify", "HEAD")
+    except StateError as error:
+        raise UsageError(
+            f"a worktree needs a git repository with a commit: {error}", hint="use workspace shared"
+        ) from error
+    branch = f"hermes/{name}-{secrets.token_hex(3)}"
+    places = private_dir(Path(tempfile.gettempdir()) / f"hermes-worktrees-{os.getuid()}")
+    root = places / f"{top.name}-{branch.rpartition('/')[2]}"
+    inside = Path(os.path.realpath(cwd)).relative_to(os.path.realpath(top))
+    return Worktree(top, root, root / inside, branch, base)
+
+
+def _author(folder: Path) -> list[str]:
+    """A name for the commit where the person has none."""
+    if _git(folder, "config", "user.email", check=False):
+        return []
+    return ["-c", "user.name=Hermes", "-c", "user.email=hermes@localhost"]
+
+
+def _git(folder: Path, *words: str, check: bool = True) -> str:
+    """Standard output of git, stripped. Blocks. Raises StateError when it fails and `check` is set."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    environment |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8"}
+    try:
+        done = subprocess.run(
+            [*_GIT, "-C", str(folder), *words],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_SECONDS,
+            check=False,
+            env=environment,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise StateError(f"git cannot be run: {error}") from error
+    if done.returncode and check:
+        raise StateError(one_line(done.stderr.decode("utf-8", "replace"), 300) or f"git {words[0]} failed")
+    return done.stdout.decode("utf-8", "replace").strip()
+
+
+async def _in_pool(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    return await asyncio.get_running_loop().run_in_executor(_POOL, lambda: function(*args, **kwargs))
