@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
-import signal
 
-signal.signal(signal.SIGINT, lambda *_: os._exit(130))  # until the run listens itself: no traceback while it loads
+try:
+    import signal
 
-import importlib.util  # noqa: E402
-import sys  # noqa: E402
-from pathlib import Path  # noqa: E402
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where it is ignored, as under nohup
+        signal.signal(signal.SIGINT, lambda *_: os._exit(130))  # until the run listens itself: no traceback
+except KeyboardInterrupt:
+    os._exit(130)
+
+import importlib.util
+import sys
+from pathlib import Path
 
 
 def main() -> None:

@@ -16,13 +16,14 @@ from hermes_engine.batch.files import replacing
 from hermes_engine.batch.folder import RunFolder
 from hermes_engine.batch.job import Record
 from hermes_engine.batch.ledger import identity
-from hermes_engine.errors import UnknownName
+from hermes_engine.errors import UnknownName, UsageError
 
 Form = Callable[[Record, bytes], bytes]
 """Makes the exported line of a record and its own line."""
 
 FORMATS: dict[str, Form] = {"sharegpt": lambda record, line: line}
 """Name → form. A further format is a further entry."""
+_LATER = frozenset({"openai", "hermes-fc", "llamafactory", "atropos"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,9 @@ class Exported:
 
 
 def form_of(name: str) -> Form:
-    """The form of that name. Raises UnknownName."""
+    """The form of that name. Raises UnknownName, or UsageError for one of a later version."""
+    if name in _LATER:
+        raise UsageError(f"--format {name} is not in this version: it comes with a later one", hint="take sharegpt")
     if name not in FORMATS:
         raise UnknownName("format", name, FORMATS)
     return FORMATS[name]

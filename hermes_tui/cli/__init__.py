@@ -4,6 +4,7 @@ border; no other module is imported before it is needed.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -13,6 +14,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     The process ends without waiting for threads: what had to be saved is saved by then.
     """
+    if argv is None:
+        _quit_when_interrupted()
     from hermes_tui.cli.border import guarded, leave
 
     args = sys.argv[1:] if argv is None else list(argv)
@@ -20,6 +23,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is None:
         leave(code)
     return code
+
+
+def _quit_when_interrupted() -> None:
+    """Until a command is loaded an interrupt ends the process without a word: there is nothing to tidy up yet."""
+    try:
+        import signal
+
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, quit_at_once)
+    except KeyboardInterrupt:
+        os._exit(130)
+
+
+def quit_at_once(*_: object) -> None:
+    """The signal handler of that time."""
+    os._exit(130)
 
 
 def _version() -> int:

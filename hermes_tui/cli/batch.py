@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shlex
 import signal
@@ -21,8 +20,9 @@ from hermes_engine.errors import UsageError
 from hermes_tui.cleaning import one_line
 from hermes_tui.cli.border import INTERRUPTED, leave
 from hermes_tui.cli.flags import Flags, resolve
+from hermes_tui.cli.shape import Group, JsonOrFile
 from hermes_tui.printing.records import out_json, out_table
-from hermes_tui.printing.streams import err, is_terminal, out
+from hermes_tui.printing.streams import OutputLost, err, is_terminal, out
 from hermes_tui.printing_batch import Form, duration, form_for, shown
 from hermes_tui.texts import _
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from hermes_engine.batch.folder import RunFolder
     from hermes_engine.batch.overview import RunState
     from hermes_engine.batch.runner import BatchRun, BatchSummary
+    from hermes_engine.events import Event
     from hermes_engine.profiles import Resolved
 
 _SHORT = {"profile": "-p", "model": "-m", "toolsets": "-t"}
@@ -37,32 +38,6 @@ _OWN = frozenset({"only_failed", "run_name", "resume"})
 _SWITCHES = frozenset({"record", "record_tokens"})
 _LAST_WORD_SECONDS = 1.5
 _REASON_SHOWN = 300
-
-
-class JsonOrFile(click.ParamType[dict[str, Any]]):
-    """A JSON object, or a file that holds one."""
-
-    name = "JSON|FILE"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, Any]:
-        """The object. Fails as wrong usage."""
-        text, where = str(value), ""
-        if not text.lstrip().startswith(("{", "[")):
-            where = f"{text}: "
-            try:
-                text = Path(text).read_text("utf-8-sig")
-            except (OSError, ValueError) as error:
-                told = getattr(error, "strerror", None) or error
-                self.fail(
-                    _("{text} is neither a JSON object nor a file: {why}").format(text=text, why=told), param, ctx
-                )
-        try:
-            data = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            self.fail(_("{where}not JSON: {error}").format(where=where, error=error), param, ctx)
-        if not isinstance(data, dict):
-            self.fail(_("{where}no JSON object").format(where=where), param, ctx)
-        return data
 
 
 def _type_of(annotation: Any) -> Any:
@@ -111,7 +86,7 @@ def _output_dir(function: Any) -> Any:
     return click.option("--output_dir", type=kind, default=Path("data"), help="Folder that holds the runs.")(function)
 
 
-@click.group()
+@click.group(cls=Group, later=("watch", "feed", "filter", "report", "replay"))
 def batch() -> None:
     """Run many prompts from a file and keep every result."""
 
@@ -165,12 +140,23 @@ def _run(options: BatchOptions, resolved: Resolved, form: Form) -> BatchSummary:
 
     end_orphans()
     sink = shown(form)
-    work = BatchRun(options, resolved, sink)
+    lost: list[OSError] = []
+
+    def hear(event: Event) -> None:
+        try:
+            sink(event)
+        except OSError as fault:  # the run goes on without its reader
+            lost.append(fault)
+
+    work = BatchRun(options, resolved, hear)
     try:
         with _interruptible(work):
-            return work.run()
+            summary = work.run()
     finally:
         sink.close()
+    if lost:
+        raise lost[0]
+    return summary
 
 
 @contextlib.contextmanager
@@ -362,7 +348,12 @@ def export(run_name: str, form: str, output: Path | None, everything: bool, outp
 
     chosen, folder = form_of(form), _found(output_dir, run_name)
     target: Any = output if output is not None and str(output) != "-" else sys.stdout.buffer
-    told = write(folder, chosen, target, everything=everything)
+    try:
+        told = write(folder, chosen, target, everything=everything)
+    except OSError as fault:
+        if isinstance(fault, BrokenPipeError) or fault.filename or isinstance(target, Path):
+            raise
+        raise OutputLost(fault) from None
     err(_("{n} rows written").format(n=told.written))
     for reason, number in told.left_out.items():
         err(_("left out {n}: {reason}").format(n=number, reason=reason))

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 
 from hermes_engine.errors import HermesError
-from hermes_tui.printing.streams import close_quietly, error, prepare
+from hermes_tui.printing.streams import OutputLost, close_quietly, error, prepare, write_out
 
 INTERRUPTED = 130
 
@@ -21,8 +21,7 @@ def guarded(work: Callable[[], int]) -> int:
     prepare()
     try:
         code = work()
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        write_out("")
         return code
     except HermesError as fault:
         error(fault.line)
@@ -31,6 +30,9 @@ def guarded(work: Callable[[], int]) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         close_quietly()
+        return 1
+    except OutputLost as fault:
+        error(str(fault))
         return 1
     except Exception as fault:
         error(_fault_line(fault))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Sequence
 
 import click
 
 from hermes_engine.errors import Interrupted, UsageError
+from hermes_tui.cli import quit_at_once
 from hermes_tui.cli.flags import EVERY, Flags, takes
 from hermes_tui.cli.shape import LazyGroup, spelling
 from hermes_tui.printing.faults import log_to_home
+from hermes_tui.printing.streams import OutputLost
 from hermes_tui.texts import _
 
 _COMMANDS = {
@@ -27,6 +30,7 @@ _COMMANDS = {
 @click.group(
     cls=LazyGroup,
     lazy=_COMMANDS,
+    later=("kanban", "tasks"),
     invoke_without_command=True,
     context_settings={
         "help_option_names": ["-h", "--help"],
@@ -39,6 +43,8 @@ _COMMANDS = {
 @click.pass_context
 def hermes(context: click.Context, flags: Flags, version: bool) -> int:
     """An agent shell: chat, many agents at once, and batch runs, in the terminal."""
+    if signal.getsignal(signal.SIGINT) is quit_at_once:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if version:
         from hermes_engine import __version__
         from hermes_tui.printing.streams import out
@@ -81,7 +87,20 @@ def invoke(args: Sequence[str]) -> int:
         raise UsageError(fault.format_message()) from None
     except click.Abort:
         raise Interrupted(_("interrupted")) from None
+    except OSError as fault:
+        if _writing_help(fault):
+            raise OutputLost(fault) from None
+        raise
     return result if isinstance(result, int) else 0
+
+
+def _writing_help(fault: OSError) -> bool:
+    """Whether click could not write its help text, the one thing it writes itself."""
+    place = fault.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    ours = place is not None and place.tb_frame.f_globals.get("__name__") == "click.utils"
+    return ours and not isinstance(fault, BrokenPipeError)
 
 
 def _needs_verb(context: click.Context) -> UsageError:

@@ -29,7 +29,7 @@ SHOWN_AT_TERMINAL = 50
 EVERY_ONE = 1_000_000
 
 
-@click.group(cls=Group)
+@click.group(cls=Group, later=("search", "rename", "fork", "export"))
 def sessions() -> None:
     """List, show, resume and delete saved chats."""
 

@@ -6,12 +6,15 @@ Knows no command.
 from __future__ import annotations
 
 import inspect
+import json
+from collections.abc import Collection
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import click
 
-from hermes_engine.errors import UnknownName
+from hermes_engine.errors import UnknownName, UsageError
 from hermes_tui.texts import _
 
 
@@ -33,9 +36,17 @@ class Verb(click.Command):
 
 
 class Group(click.Group):
-    """A group that lists its verbs in the order in which they are written and names the nearest for a wrong one."""
+    """A group that lists its verbs in the order in which they are written and names the nearest for a wrong one.
+
+    Args:
+        later: verbs that are documented for later versions; they are refused as such.
+    """
 
     command_class = Verb
+
+    def __init__(self, *args: Any, later: Collection[str] = (), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._later = later
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names in the order of the source."""
@@ -44,7 +55,10 @@ class Group(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command the first argument names. Raises UnknownName, which lists the names."""
+        """The command the first argument names. Raises UnknownName, which lists the names, or UsageError."""
+        if args and spelling(args[0]) in self._later:
+            command = f"{ctx.command_path} {args[0]}"
+            raise UsageError(_("{command} is not in this version: it comes with a later one").format(command=command))
         if args and not args[0].startswith("-") and self.get_command(ctx, spelling(args[0])) is None:
             raise UnknownName("command", args[0], self.shown(ctx))
         return super().resolve_command(ctx, args)
@@ -85,6 +99,32 @@ class LazyGroup(Group):
         """The list of commands, without importing one."""
         with formatter.section(_("Commands")):
             formatter.write_dl([(name, _(self.lazy[name][1])) for name in self.lazy])
+
+
+class JsonOrFile(click.ParamType[dict[str, Any]]):
+    """A JSON object, or a file that holds one."""
+
+    name = "JSON|FILE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, Any]:
+        """The object. Fails as wrong usage."""
+        text, where = str(value), ""
+        if not text.lstrip().startswith(("{", "[")):
+            where = f"{text}: "
+            try:
+                text = Path(text).read_text("utf-8-sig")
+            except (OSError, ValueError) as error:
+                told = getattr(error, "strerror", None) or error
+                self.fail(
+                    _("{text} is neither a JSON object nor a file: {why}").format(text=text, why=told), param, ctx
+                )
+        try:
+            data = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            self.fail(_("{where}not JSON: {error}").format(where=where, error=error), param, ctx)
+        if not isinstance(data, dict):
+            self.fail(_("{where}no JSON object").format(where=where), param, ctx)
+        return data
 
 
 def _write_help(text: str | None, formatter: click.HelpFormatter) -> None:

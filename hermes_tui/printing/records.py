@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hermes_tui.cleaning import clean
-from hermes_tui.printing.streams import is_terminal, out, width
+from hermes_tui.printing.streams import is_terminal, out, width, write_out
 
 _UNSAFE = re.compile(r"[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _CELL_BREAKS = re.compile(r"[\t\n\r]")
@@ -39,14 +39,12 @@ def _plain(value: Any) -> Any:
 def out_json(value: Any) -> None:
     """Prints one JSON value: indented at a terminal, else on one line."""
     text = json_text(value, indent=2 if is_terminal(sys.stdout) else None)
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
+    write_out(text + "\n")
 
 
 def out_json_line(value: Any) -> None:
     """Prints one JSON value on one line, at once."""
-    sys.stdout.write(json_text(value) + "\n")
-    sys.stdout.flush()
+    write_out(json_text(value) + "\n")
 
 
 def cell(text: str) -> str:

@@ -18,6 +18,13 @@ Style = Literal["", "bold", "dim", "red", "yellow", "green", "cyan"]
 _CODES: dict[Style, str] = {"bold": "1", "dim": "2", "red": "31", "yellow": "33", "green": "32", "cyan": "36"}
 
 
+class OutputLost(OSError):
+    """Standard output takes nothing any more (a full disk); a reader that went away is a BrokenPipeError."""
+
+    def __init__(self, fault: OSError) -> None:
+        super().__init__(f"cannot write to standard output: {fault.strerror or fault}")
+
+
 def prepare() -> None:
     """Lets the streams write any text: what the encoding cannot hold becomes `?`, never an exception.
 
@@ -87,10 +94,21 @@ def styled(text: str, style: Style, stream: TextIO | None) -> str:
 
 
 def out(text: str = "", *, style: Style = "", end: str = "\n") -> None:
-    """Writes cleaned text to standard output. A reader that went away is a BrokenPipeError, at once."""
-    if sys.stdout is not None:
-        sys.stdout.write(styled(clean(text), style, sys.stdout) + end)
+    """Writes cleaned text to standard output. Raises as `write_out` does."""
+    write_out(styled(clean(text), style, sys.stdout) + end)
+
+
+def write_out(text: str) -> None:
+    """Writes text that is safe already to standard output, at once. Raises BrokenPipeError or OutputLost."""
+    if sys.stdout is None:
+        return
+    try:
+        sys.stdout.write(text)
         sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as fault:
+        raise OutputLost(fault) from None
 
 
 def err(text: str, *, style: Style = "") -> None:

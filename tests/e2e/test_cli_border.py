@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import stat
 import subprocess
 from pathlib import Path
@@ -46,6 +47,9 @@ def test_every_command_has_help(command: str) -> None:
         (["--nosuch"], "--nosuch"),
         (["nosuch"], "unknown command 'nosuch'"),
         (["profil", "list"], "did you mean profile?"),
+        (["kanban", "create", "x", "--json"], "hermes kanban is not in this version: it comes with a later one"),
+        (["tasks", "list"], "hermes tasks is not in this version"),
+        (["sessions", "search", "x"], "hermes sessions search is not in this version"),
         (["tools"], "needs a verb"),
         (["profile", "create"], "NAME"),
         (["chat", "-q"], "-q"),
@@ -126,16 +130,63 @@ def test_f8_11_a_reader_that_leaves_early_is_no_error() -> None:
 
 
 def test_a_closed_standard_output_is_no_traceback() -> None:
-    for redirect in (">&-", "> /dev/full"):
-        done = subprocess.run(
-            ["bash", "-c", f'"{COMMAND[0]}" -m hermes_tui.cli config get {redirect}'],
-            capture_output=True,
-            text=True,
-            env=environment(),
-            check=False,
-        )
-        assert "Traceback" not in done.stderr
-        assert done.stderr.count("\n") <= 1
+    done = subprocess.run(
+        ["bash", "-c", f'"{COMMAND[0]}" -m hermes_tui.cli config get >&-'],
+        capture_output=True,
+        text=True,
+        env=environment(),
+        check=False,
+    )
+    assert "Traceback" not in done.stderr
+    assert done.stderr.count("\n") <= 1
+
+
+BATCH = "batch run --dataset_file d.jsonl --batch_size 2 -m demo"
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    "args",
+    ["--version", "--help", "batch run -h", "config get", "profile list", "doctor --json", "chat -q hi -m demo",
+     "chat -q hi -m demo --json", "chat -q hi -m demo --stream-json", f"{BATCH} --run_name a --plain",
+     f"{BATCH} --run_name a --json", "batch export kept"],
+)  # fmt: skip
+def test_a_full_disk_behind_standard_output_is_one_line(tmp_path: Path, args: str, unbuffered: str) -> None:
+    (tmp_path / "d.jsonl").write_text('{"prompt": "one"}\n{"prompt": "two"}\n')
+    if "kept" in args:
+        hermes(*f"{BATCH} --run_name kept".split(), cwd=tmp_path)
+    done = subprocess.run(
+        ["bash", "-c", f'"{COMMAND[0]}" -m hermes_tui.cli {args} > /dev/full'],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=environment(PYTHONUNBUFFERED=unbuffered),
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "hermes: cannot write to standard output: No space left on device"
+    assert "Traceback" not in done.stderr
+    if "batch run" in args and "-h" not in args:
+        assert hermes("batch", "show", "a", "--json", cwd=tmp_path).json["state"] == "done"
+
+
+def test_a_run_whose_reader_leaves_goes_on_without_a_word(tmp_path: Path) -> None:
+    (tmp_path / "d.jsonl").write_text('{"prompt": "one"}\n' * 20)
+    run = f"{BATCH} --run_name a --json"
+    done = subprocess.run(
+        [
+            "bash",
+            "-c",
+            f'"{COMMAND[0]}" -m hermes_tui.cli {run} | head -1; exit ${{PIPESTATUS[0]}}',
+        ],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=environment(),
+        check=False,
+    )
+    assert (done.returncode, done.stdout.count("\n"), done.stderr) == (1, 1, "")
+    assert hermes("batch", "show", "a", "--json", cwd=tmp_path).json["state"] == "done"
 
 
 def test_an_answer_with_no_place_to_go_is_not_asked_for(serve: Serve, tmp_path: Path) -> None:
@@ -179,6 +230,62 @@ def test_an_unforeseen_fault_is_one_line_that_names_a_private_log(isolated_home:
     assert "ZeroDivisionError" in log.read_text()
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
     assert stat.S_IMODE(log.parent.stat().st_mode) == 0o700
+
+
+INTERRUPTING = """
+import os, signal, sys
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == os.environ["AT_IMPORT_OF"]:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting())
+"""
+"""As `sitecustomize`: Ctrl+C at the very moment a module is loaded."""
+
+
+@pytest.mark.parametrize(
+    ("module", "command"),
+    [
+        *[
+            (module, ("-m", "hermes_tui.cli", *args))
+            for args in (("doctor",), ("--version",))
+            for module in ("hermes_tui.cli.border", "hermes_engine.errors", "hermes_tui.printing.streams")
+        ],
+        *[
+            (module, ("-m", "hermes_tui.cli", "config", "path"))
+            for module in ("hermes_tui.cli.root", "click", "hermes_tui.cli.flags", "hermes_tui.cli.config")
+        ],
+        *[(module, ("batch_runner.py",)) for module in ("importlib.util", "hermes_tui.cli", "click", "pydantic")],
+    ],
+)
+def test_ctrl_c_while_the_program_loads_ends_it_silently(tmp_path: Path, module: str, command: tuple[str, ...]) -> None:
+    (tmp_path / "sitecustomize.py").write_text(INTERRUPTING)
+    done = subprocess.run(
+        [COMMAND[0], *command],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=environment(PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}", AT_IMPORT_OF=module),
+        check=False,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL) and None,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+def test_an_interrupt_that_is_ignored_stays_ignored(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(INTERRUPTING)
+    for command in (["-m", "hermes_tui.cli", "--version"], ["batch_runner.py", "--list_distributions"]):
+        done = subprocess.run(
+            ["nohup", "bash", "-c", 'trap "" INT; exec "$@"', "bash", COMMAND[0], *command],
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            env=environment(PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}", AT_IMPORT_OF="hermes_tui.printing.streams"),
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("stdin", ["", "   \n\n"])
