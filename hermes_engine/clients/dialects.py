@@ -36,16 +36,12 @@ def dialect_of(base_url: str) -> Dialect:
 
 
 def effort_fields(effort: str | None, dialect: Dialect) -> dict[str, Any]:
-    """Body fields for a reasoning effort.
-
-    None says nothing. `none` switches reasoning off where a service has a switch; elsewhere the field is left
-    out, since most servers refuse the word.
-    """
+    """Body fields for a reasoning effort; None says nothing, `none` switches reasoning off."""
     if effort is None:
         return {}
     if dialect.effort_object:
         return {"reasoning": {"enabled": False} if effort == "none" else {"effort": effort}}
-    return {} if effort == "none" else {"reasoning_effort": effort}
+    return {"reasoning_effort": effort}
 
 
 def sampling_fields(sampling: Mapping[str, Any], dialect: Dialect) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """A model behind any OpenAI-compatible endpoint: one request, streamed, put together by our own reader.
 
-Sends once (but for a server that refuses `stream_options`); every fault becomes a `ProviderError`. Reads no
+Sends once (but for a server that refuses a field it may do without); every fault becomes a `ProviderError`. Reads no
 environment. Knows nothing of tools, turns or retrying.
 
 Limits of time: until the first piece of the answer `first_byte_timeout_seconds`, then between two events
@@ -14,7 +14,7 @@ import asyncio
 import base64
 import dataclasses
 import importlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -70,7 +70,8 @@ class OpenAIClient:
         self._base_url, self._user = parted(endpoint.base_url)
         self._host = urlsplit(self._base_url).netloc
         self._listing = ModelListing(self._fetch, self._base_url)
-        self._usage_wanted = provider.stream_usage
+        self._refused: set[str] = set()
+        self._untold: list[str] = []
         self._warned: set[int] = set()
         self._opening: asyncio.Task[Door] | None = None
         self._door: Door | None = None
@@ -78,13 +79,13 @@ class OpenAIClient:
 
     async def complete(self, request: ModelRequest, on_delta: DeltaSink | None = None) -> Reply:
         """See `protocols.Client`."""
-        try:
-            return await self._ask(request, self._fields(request), on_delta)
-        except _UsageRefused:
-            self._usage_wanted = False
-            fields = self._fields(request)
-            fields.pop("stream_options", None)
-            return await self._ask(request, fields, on_delta)
+        while True:
+            try:
+                return await self._ask(request, self._spared(request), on_delta)
+            except _FieldRefused as refused:
+                if refused.name not in self._refused and refused.name != "stream_options":
+                    self._untold.append(f"{self._host} does not let reasoning be switched off")
+                self._refused.add(refused.name)
 
     async def context_window(self, model: str) -> int | None:
         """Tokens that fit, as the server tells, else as the settings say; None when neither does."""
@@ -100,7 +101,7 @@ class OpenAIClient:
         if door is not None:
             await door.close()
 
-    async def _ask(self, request: ModelRequest, fields: Mapping[str, Any], on_delta: DeltaSink | None) -> Reply:
+    async def _ask(self, request: ModelRequest, spared: dict[str, Any], on_delta: DeltaSink | None) -> Reply:
         door = await self._opened()
         hider = MarkupHider(on_delta) if on_delta and self._provider.text_tool_calls else None
         reader = ReplyReader(
@@ -109,7 +110,7 @@ class OpenAIClient:
             host=self._host,
             most=self._provider.max_reply_characters,
         )
-        body = self._writer.body(request, fields)
+        body = self._writer.body(request, spared | self._fields(request))
         first = self._provider.first_byte_timeout_seconds
         try:
             async with asyncio.timeout(first) as limit:
@@ -122,7 +123,7 @@ class OpenAIClient:
             reply = self._stalled(reader, first)
         except self._foreign as error:
             if not reader.whole:
-                raise self._fault(error, reader, "stream_options" in fields) from error
+                raise self._fault(error, reader, spared) from error
             reply = reader.finished()
         except ProviderError as error:
             raise self._presentable(error) from None
@@ -132,10 +133,21 @@ class OpenAIClient:
         return reply
 
     def _fields(self, request: ModelRequest) -> dict[str, Any]:
-        fields: dict[str, Any] = {"stream_options": {"include_usage": True}} if self._usage_wanted else {}
-        fields |= sampling_fields(request.sampling, self._dialect)
-        fields |= effort_fields(request.reasoning_effort or self._provider.reasoning_effort, self._dialect)
+        fields = sampling_fields(request.sampling, self._dialect)
+        if (effort := self._effort(request)) != "none":
+            fields |= effort_fields(effort, self._dialect)
         return fields | self._provider.extra_body | dict(request.extra_body)
+
+    def _spared(self, request: ModelRequest) -> dict[str, Any]:
+        """Fields without which a request is asked again where a server refuses them, and from then on."""
+        fields: dict[str, Any] = {"stream_options": {"include_usage": True}} if self._provider.stream_usage else {}
+        if self._effort(request) == "none":
+            fields |= effort_fields("none", self._dialect)
+        given = self._provider.extra_body.keys() | request.extra_body.keys()
+        return {name: value for name, value in fields.items() if name not in self._refused | given}
+
+    def _effort(self, request: ModelRequest) -> str | None:
+        return request.reasoning_effort or self._provider.reasoning_effort
 
     def _stalled(self, reader: ReplyReader, first: float) -> Reply:
         """The reply when only the end of the connection was missing; else a stall."""
@@ -152,7 +164,7 @@ class OpenAIClient:
             hint="raise provider.first_byte_timeout_seconds for slow models",
         )
 
-    def _fault(self, error: BaseException, reader: ReplyReader, usage_asked: bool) -> Exception:
+    def _fault(self, error: BaseException, reader: ReplyReader, spared: Iterable[str]) -> Exception:
         """What a library's exception means."""
         response = getattr(error, "response", None)
         if response is None or not hasattr(response, "status_code"):
@@ -161,8 +173,9 @@ class OpenAIClient:
             )
         body = response.content.decode("utf-8", "replace")
         status = response.status_code
-        if usage_asked and status in (400, 422) and ("stream_options" in body or "include_usage" in body):
-            return _UsageRefused()
+        for name in spared if status in (400, 422) else ():
+            if any(word in body.lower() for word in _NAMED_AS[name]):
+                return _FieldRefused(name)
         rejection = faults.Rejection(status, body, response.headers, self._secrets, self._host)
         return self._presentable(faults.from_response(rejection))
 
@@ -187,6 +200,8 @@ class OpenAIClient:
         if self._provider.text_tool_calls:
             reply = with_text_calls(reply, request)
         told = reply.usage.prompt_tokens
+        told_now, self._untold = self._untold, []
+        reply = dataclasses.replace(reply, notes=(*reply.notes, *told_now))
         note = "" if told in self._warned or reader.cached_tokens else suspected_truncation(request, told)
         if not note:
             return reply
@@ -249,5 +264,17 @@ def _table(provider: ProviderSettings, prices: PriceTable | None) -> PriceTable:
     return PriceTable({**({} if given.default else own), **given.by_model}, given.default)
 
 
-class _UsageRefused(Exception):
-    """The server does not know `stream_options`."""
+_NAMED_AS = {
+    "stream_options": ("stream_options", "include_usage"),
+    "reasoning_effort": ("reasoning",),
+    "reasoning": ("reasoning",),
+}
+"""Fields that are spared, and what an error that is about one says."""
+
+
+class _FieldRefused(Exception):
+    """The server does not take this field."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name

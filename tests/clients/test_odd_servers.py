@@ -222,6 +222,34 @@ async def test_f7_20_other_refusals_are_not_repeated(talk: Talk) -> None:
     assert len(server.requests) == 1
 
 
+@pytest.mark.parametrize("code", [400, 422])
+async def test_a_server_that_cannot_switch_reasoning_off_is_asked_without_it(talk: Talk, code: int) -> None:
+    def answer(seen: scripted.Seen) -> Answer:
+        refused = {"stream_options": "unknown: stream_options", "reasoning_effort": "Reasoning is mandatory"}
+        for name, text in refused.items():
+            if name in seen.body:
+                return scripted.status(code, {"error": {"message": text}})
+        return scripted.say("hi")
+
+    client, server = talk(answer, reasoning_effort="none")
+    notes = [(await client.complete(HELLO)).notes for _ in range(2)]
+    assert [len(told) for told in notes] == [1, 0]
+    assert "does not let reasoning be switched off" in notes[0][0]
+    sent = [("stream_options" in seen.body, seen.body.get("reasoning_effort")) for seen in server.requests]
+    assert sent == [(True, "none"), (False, "none"), (False, None), (False, None)]
+
+
+async def test_an_effort_that_was_asked_for_is_not_left_out(talk: Talk) -> None:
+    refusal = scripted.status(400, {"error": {"message": "reasoning_effort: unsupported value"}})
+    client, server = talk([refusal], reasoning_effort="high")
+    with pytest.raises(RequestRejected, match="unsupported value"):
+        await client.complete(HELLO)
+    named, _ = talk([refusal], reasoning_effort="none", extra_body={"reasoning_effort": "none"})
+    with pytest.raises(RequestRejected, match="unsupported value"):
+        await named.complete(HELLO)
+    assert len(server.requests) == 1
+
+
 async def test_f7_20_many_rows_at_once_each_meet_the_refusal_once(talk: Talk) -> None:
     client, server = talk(scripted.refuse_field("stream_options", scripted.say("hi", first_delay=0.05)))
     replies = await asyncio.gather(*(client.complete(HELLO) for _ in range(20)))
