@@ -57,7 +57,7 @@ class BodyWriter:
             fields: everything else, ready to send; None values are left out.
         """
         pieces = [b'{"model":', encoded(fields.get("model", request.model)), b',"messages":[']
-        pieces.append(b",".join([self._piece(message) for message in request.messages if sendable(message)]))
+        pieces.append(b",".join(self._sent(request.messages)))
         pieces.append(b"]")
         if request.tools:
             pieces += [b',"tools":', self._tool_bytes(request.tools)]
@@ -66,6 +66,21 @@ class BodyWriter:
         }
         pieces.append(b"," + encoded({**rest, "stream": True})[1:])
         return b"".join(pieces)
+
+    def _sent(self, messages: Sequence[Message]) -> list[bytes]:
+        """The messages that go out; neighbours of the person's are one, as strict templates want turns to alternate."""
+        sent: list[bytes] = []
+        before = ""
+        for message in messages:
+            if not sendable(message):
+                continue
+            piece = self._piece(message)
+            if message.role == before == "user":
+                sent[-1] = _as_one(sent[-1], piece)
+            else:
+                sent.append(piece)
+            before = message.role
+        return sent
 
     def _piece(self, message: Message) -> bytes:
         data = message_bytes(message)
@@ -82,6 +97,14 @@ class BodyWriter:
                 self._tools.clear()
             kept = self._tools[key] = (list(tools), encoded(list(tools)))
         return kept[1]
+
+
+_USER = b'{"role":"user","content":"'
+
+
+def _as_one(first: bytes, second: bytes) -> bytes:
+    """Two encoded messages of the person as one, a blank line between their texts."""
+    return first[: -len(b'"}')] + rb"\n\n" + second[len(_USER) :]
 
 
 def _message(message: Message) -> dict[str, Any]:

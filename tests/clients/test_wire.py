@@ -46,6 +46,29 @@ def test_f7_16_messages_with_neither_words_nor_calls_stay_here() -> None:
     assert told["messages"] == [{"role": "user", "content": ""}]
 
 
+def test_messages_of_the_person_that_touch_are_one_on_the_wire_and_stay_two_here() -> None:
+    first, second = user('stopped "early"'), user("again\né")
+    answers = Message("assistant", "a", partial=True), Message("assistant", reasoning="only thoughts")
+    messages = [Message("system", "s"), first, answers[1], second, answers[0], user("last")]
+    kept = list(messages)
+    before = BodyWriter().body(ModelRequest("m", messages[:2]), {})
+    body = BodyWriter().body(ModelRequest("m", messages), {})
+    assert [(item["role"], item["content"]) for item in json.loads(body)["messages"]] == [
+        ("system", "s"),
+        ("user", 'stopped "early"\n\nagain\né'),
+        ("assistant", "a"),
+        ("user", "last"),
+    ]
+    assert body.startswith(before[: before.index(b'"}]')])  # what a server has cached stays true
+    assert messages == kept
+    assert first.wire == [b'{"role":"user","content":"stopped \\"early\\""}']
+
+
+@given(st.lists(st.text(), min_size=1))
+def test_any_texts_of_the_person_are_joined_by_a_blank_line(texts: list[str]) -> None:
+    assert sent(*map(user, texts))["messages"] == [{"role": "user", "content": "\n\n".join(texts)}]
+
+
 def test_f7_4_arguments_go_out_as_they_came_and_encoded_once() -> None:
     told = sent(assistant(Reply(tool_calls=(ToolCall("c", "t", '{"path": "x"}'),))))
     assert told["messages"][0]["tool_calls"][0]["function"]["arguments"] == '{"path": "x"}'
@@ -145,7 +168,7 @@ def test_every_body_is_valid_utf8_and_json(content: str, arguments: str, fields:
         ("https://openrouter.ai/api/v1", "high", {"reasoning": {"effort": "high"}}),
         ("https://openrouter.ai/api/v1", "none", {"reasoning": {"enabled": False}}),
         ("http://127.0.0.1:8000/v1", "high", {"reasoning_effort": "high"}),
-        ("http://127.0.0.1:8000/v1", "none", {}),
+        ("http://127.0.0.1:8000/v1", "none", {"reasoning_effort": "none"}),
         ("http://127.0.0.1:8000/v1", None, {}),
         ("https://openrouter.ai.example.org/v1", "low", {"reasoning_effort": "low"}),
     ],
