@@ -21,6 +21,7 @@ from hermes_engine.events import Notice, Sink
 from hermes_engine.profiles import Resolved
 from hermes_engine.protocols import Job, tee
 from hermes_engine.requests import Answer, Broker
+from hermes_engine.session.errands import run_errands
 from hermes_engine.session.keeper import StoreKeeper
 from hermes_engine.session.runs import Runs
 from hermes_engine.session.state import State, unsaved
@@ -59,7 +60,7 @@ class Engine:
         self._front = sink
         self._heard = tee(self._state.recorder if self._state else None, sink)
         self.supervisor = Supervisor(self._heard)
-        self._sink = tee(self._heard, self.supervisor.observe)
+        self._sink = tee(self._heard, self.supervisor.observe, lambda event: self._delegation.hear(event))
         self._open: dict[str, Conversation] = {}
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="hermes-store")
         self._keeper = StoreKeeper(self._state, self._pool) if self._state else KeepsNothing()
@@ -115,13 +116,44 @@ class Engine:
         self._stopping = asyncio.Event()
         watch = LoopWatch("the engine")
         self._ready.set()
+        errands = asyncio.create_task(self._errands(), name="orders of other programs")
         await self._stopping.wait()
+        errands.cancel()
         watch.close()
         self._runs.stop_all()
         if not await self.supervisor.close(self._grace):
             log.warning("some work did not end within %.1f s", self._grace)
         await asyncio.gather(*(chat.close() for chat in self._open.values()), return_exceptions=True)
         await self._assembly.close()
+
+    async def _errands(self) -> None:
+        if self._state is not None:
+            await run_errands(self._state, self._pool, self.supervisor, self.broker, self._open)
+
+    def leave(self, grace: float = 3.0) -> list[str]:
+        """Blocks: ends what is at work before its next step, and hands it over to whoever resumes it.
+
+        What takes longer than `grace` seconds to a step is cut off like a killed program's. Batch runs are not handed
+        over: their folder is what goes on. The engine must be closed before anybody resumes.
+
+        Returns:
+            ids of the agents to be gone on with (`Tasks.resume`); those that ended meanwhile are not among them.
+        """
+        return self._run(self._left(grace))
+
+    async def _left(self, grace: float) -> list[str]:
+        talks = [
+            talk for talk in self._open.values() if not talk.origin.bound and self.supervisor.at_work(talk.agent_id)
+        ]
+        for talk in talks:
+            talk.leave()
+        agents = [talk.agent_id for talk in talks]
+        if not await self.supervisor.ended(agents, grace):
+            for agent in agents:
+                self.supervisor.stop(agent, below="bound")
+            await self.supervisor.ended(agents, grace)
+        rows = [self.supervisor.row(agent) for agent in agents]
+        return [row.id for row in rows if row is not None and row.state == "handed over"]
 
     def _do(self, action: Callable[[], object]) -> None:
         if self._loop is None:

@@ -23,7 +23,7 @@ from hermes_engine.sandbox.orphans import end_instance, end_orphans
 from hermes_engine.store.agents import OPEN_STATES, AgentRecord, AgentStore
 from hermes_engine.store.instances import Instances
 from hermes_engine.store.migrations import open_state
-from hermes_engine.store.orders import OrderBook
+from hermes_engine.store.orders import ChangeWatch, Order, OrderBook
 from hermes_engine.store.recorder import Recorder
 from hermes_engine.store.recordings import Recordings
 from hermes_engine.store.sessions import SessionRow, SessionStore
@@ -66,6 +66,7 @@ class State:
         self.sessions = SessionStore(self._database)
         self.agents = AgentStore(self._database)
         self.orders = OrderBook(self._database)
+        self._changes = ChangeWatch(self._database)
 
         def told(notice: Notice) -> None:
             on_notice(notice.level, notice.text)
@@ -87,7 +88,7 @@ class State:
             prune(self._resolved.home.outputs, days)
 
     def close(self, *, unused: Iterable[str]) -> None:
-        """Writes what waits; drops the `unused` chats, in which nothing was said; ends daemons of our commands."""
+        """Writes what waits; drops the `unused` chats, in which nothing was said or started; ends daemons of our commands."""
         self.recorder.close()
         for step in (lambda: self._drop(unused), self._release, end_instance):
             try:
@@ -98,7 +99,8 @@ class State:
 
     def _drop(self, unused: Iterable[str]) -> None:
         for session in unused:
-            self.sessions.delete(session)
+            if not self.sessions.has_started(session):
+                self.sessions.delete(session)
 
     def _release(self) -> None:
         self.sessions.release(self.instance)
@@ -186,6 +188,10 @@ class State:
         """Agents at work in other living processes, the newest first."""
         living = self._instances.living() - {self.instance}
         return tuple(record for record in self.agents.list(states=OPEN_STATES) if record.instance in living)
+
+    def take_orders(self) -> tuple[Order, ...]:
+        """What other processes ask of this one."""
+        return self.orders.take(self.instance) if self._changes.changed() else ()
 
     def events(self, session: str) -> Iterator[Event]:
         """Everything recorded of a conversation, run by run."""

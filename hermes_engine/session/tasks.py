@@ -166,7 +166,7 @@ class Tasks:
         known = None if anew else Known(saved.id, self._keeper.journal(saved.id), saved.messages)
         prompt = record.prompt if text is None else text
         task = await self._delegation.opened(saved.spec, assembly, origin, prompt, known=known)
-        self._delegation.begin(task, None if known and text is None else prompt)
+        self._delegation.begin(task, None if known and known.messages and text is None else prompt)
         return self._row(task)
 
     # -- looking --------------------------------------------------------------------------------------------------
@@ -210,6 +210,7 @@ class Tasks:
         state = self._state
         if state is None:
             raise StateError("nothing is saved here")
+        state.recorder.flush()  # what was just heard is read too
         return self._pool.submit(read, state).result()
 
     def _chat(self, session: str) -> Conversation:

@@ -259,6 +259,10 @@ class SessionStore:
         """What was recorded of the turns of all sessions."""
         return Recordings(self._database)
 
+    def has_started(self, session: str) -> bool:
+        """Whether other sessions were started from it."""
+        return bool(self._database.read("SELECT 1 FROM sessions WHERE parent = ? LIMIT 1", (session,)))
+
     def delete(self, session: str) -> None:
         """Removes a session, those it started, their messages and recordings. Raises StateError if unknown."""
         self.row(session)

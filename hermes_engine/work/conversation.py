@@ -261,7 +261,7 @@ class Conversation:
     async def close(self) -> None:
         """Ends what its agent's tools still run."""
         await self._end_hands()
-        self._supervisor.finish(self.agent_id, Ending("done"))
+        self._supervisor.finish(self.agent_id, Ending("done" if self.spec.kind == "chat" else "cancelled"))
 
     async def _end_hands(self) -> None:
         if self._learning:

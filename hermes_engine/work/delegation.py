@@ -20,7 +20,7 @@ from pydantic import BeforeValidator
 
 from hermes_engine.cleaning import one_line
 from hermes_engine.errors import HermesError, ToolFault
-from hermes_engine.events import Sink
+from hermes_engine.events import Event, Sink, UsageReported
 from hermes_engine.messages import NO_USAGE, Display, ToolResult, Usage
 from hermes_engine.protocols import AgentSpec, Limits
 from hermes_engine.settings.values import DelegationSettings
@@ -49,7 +49,8 @@ class Tree:
 
     def __init__(self, places: int) -> None:
         self.places = Places(places)
-        self.turn = ""
+        self.root = self.turn = ""
+        self.cap: float | None = None
         self.started = 0
         self.failures: Counter[str] = Counter()
         self.last_error: dict[str, str] = {}
@@ -101,6 +102,8 @@ class Delegation:
         if "delegation" not in spec.toolsets or spec.depth >= self._settings.max_depth:
             return ()
         tree = self.tree_of(agent)
+        if not spec.depth:
+            tree.root, tree.cap = agent, spec.limits.max_cost_usd
 
         async def spawn_agent(
             ctx: ToolContext,
@@ -144,6 +147,22 @@ class Delegation:
             make_tool(spawn_agent, "delegation", "Spawn", title="prompt", aliases={"goal": "prompt"}),
             make_tool(spawn_parallel, "delegation", "Spawn", aliases={"tasks": "agents"}),
         )
+
+    def hear(self, event: Event) -> None:
+        """A sink: counts what a tree spends in its root's turn, and stops its children at the root's cost cap."""
+        if not isinstance(event, UsageReported):
+            return
+        tree = self._trees.get(event.agent)
+        if tree is None or tree.cap is None:
+            return
+        if event.agent == tree.root:
+            tree.begin(event.run)
+        tree.spent += event.usage.cost_usd
+        if tree.spent >= tree.cap:
+            reached = Ending("failed", error=f"cost cap of the whole tree: ${tree.spent:.4f} of ${tree.cap:.4f} spent")
+            for talk in self._open.values():
+                if talk.origin.bound and self._trees.get(talk.agent_id) is tree:
+                    self._supervisor.stop(talk.agent_id, below="bound", ending=reached)
 
     async def _spawn(self, tasks: Sequence[Task], parent: AgentSpec, tree: Tree, ctx: ToolContext) -> ToolResult:
         if not tasks:

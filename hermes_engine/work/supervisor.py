@@ -14,7 +14,7 @@ import itertools
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -111,6 +111,7 @@ class Ending:
 @dataclass(slots=True)
 class _Node:
     task: asyncio.Task[Ending] | None = None
+    stopped: Ending = field(default_factory=lambda: Ending("cancelled", error="stopped"))
     on_stop: Callable[[], object] | None = None
     children: list[str] = field(default_factory=list)
 
@@ -193,7 +194,7 @@ class Supervisor:
         try:
             ending = await work()
         except asyncio.CancelledError:
-            ending = Ending("cancelled", error="stopped")
+            ending = self._nodes[agent].stopped
         except HermesError as error:
             ending = Ending("failed", error=error.line)
         except Exception as error:
@@ -238,10 +239,10 @@ class Supervisor:
         for table in (self._rows, self._nodes, self._emitters):
             table.pop(agent, None)
 
-    def stop(self, agent: str, *, below: Below = "all") -> bool:
+    def stop(self, agent: str, *, below: Below = "all", ending: Ending | None = None) -> bool:
         """Cancels what an agent does, and what those below it do: all, or those bound to its turn.
 
-        False when nothing of it ran.
+        `ending` is how its work ends then, when that is not merely "stopped". False when nothing of it ran.
         """
         node = self._nodes.get(agent)
         if node is None:
@@ -251,6 +252,7 @@ class Supervisor:
             if below == "all" or self._rows[child].bound:
                 stopped = self.stop(child, below=below) or stopped
         if node.task is not None and not node.task.done():
+            node.stopped = ending or node.stopped
             if node.on_stop is not None:
                 node.on_stop()
             else:
@@ -276,10 +278,16 @@ class Supervisor:
         """Stops everything and waits up to `grace` seconds; whether all of it ended."""
         for agent in list(self._nodes):
             self.stop(agent)
-        tasks = [node.task for node in self._nodes.values() if node.task and not node.task.done()]
+        return await self.ended(list(self._nodes), grace)
+
+    async def ended(self, agents: Iterable[str], grace: float) -> bool:
+        """Waits up to `grace` seconds until these agents do nothing more; whether that is so."""
+        nodes = [self._nodes[agent] for agent in agents if agent in self._nodes]
+        tasks = [node.task for node in nodes if node.task and not node.task.done()]
         if not tasks:
             return True
         _, pending = await asyncio.wait(tasks, timeout=grace)
+        await asyncio.sleep(0)  # what listens for their end runs before those who waited here
         return not pending
 
     def observe(self, event: Event) -> None:

@@ -30,7 +30,7 @@ def answered(seen: Seen) -> int:
 
 
 def by_prompt(answers: Mapping[str, Say | Sequence[Answer] | Answer]) -> Say:
-    """A script: the answer by how the sender's first user message begins; of a list the one for its tool results so far."""
+    """A script: the answer by how the sender's first user message begins; of a list the one after its tool results."""
 
     def script(seen: Seen) -> Answer:
         prompt = first_user(seen)
