@@ -27,6 +27,9 @@ MAX_CLIPBOARD = 70_000
 OVERLAYS = frozenset({"model", "mode", "theme", "keys", "sessions", "palette"})
 """Overlays this version has."""
 
+SCREENS = ("chat",)
+"""Screens this version has, of chat, agents, kanban, batch; the header names them."""
+
 
 class Host:
     """See `commands.CommandHost`."""
