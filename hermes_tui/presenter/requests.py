@@ -27,6 +27,7 @@ def request_block(event: ApprovalAsked | QuestionAsked, asker: str) -> RequestBl
         reason=event.reason,
         options=approval_options(event.rule),
         diff=event.name in _DIFF_TOOLS,
+        rule=event.rule,
     )
 
 
@@ -34,10 +35,10 @@ def approval_options(rule: str) -> list[Option]:
     """Once, this session, no and why, always; the second and fourth where a rule can be remembered."""
     options = [Option(1, "once", _("Yes"), "y")]
     if rule:
-        options.append(Option(2, "session", _("Yes, this session: {rule}").format(rule=rule), "a"))
+        options.append(Option(2, "session", _("Yes, this session"), "a"))
     options.append(Option(3, "no", _("No, tell it why…"), "n", asks_text=True))
     if rule:
-        options.append(Option(4, "always", _("Always: {rule}").format(rule=rule)))
+        options.append(Option(4, "always", _("Always")))
     return options
 
 

@@ -129,6 +129,22 @@ class Sheet:
             self._mend_gap(index + 1)
         return change
 
+    def measure_end(self, rows: int) -> None:
+        """Makes the heights of the last blocks exact, as many as fill so many rows."""
+        seen = 0
+        for index in range(len(self) - 1, -1, -1):
+            self.measure(index)
+            seen += self.height(index)
+            if seen >= rows:
+                return
+
+    def measure_down(self, index: int, until: int) -> None:
+        """Makes the heights of a block and those below it exact, as far as a line."""
+        for at in range(index, len(self)):
+            self.measure(at)
+            if self.top(at) + self.height(at) >= until:
+                return
+
     def rows(self, index: int) -> list[Row]:
         """The rows of a block, without its gap."""
         block = self.blocks[index]

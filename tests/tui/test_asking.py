@@ -40,13 +40,13 @@ class Ears:
 
 @asynccontextmanager
 async def asked(
-    monkeypatch: pytest.MonkeyPatch, *requests: dict[str, Any], height: int = 24
+    monkeypatch: pytest.MonkeyPatch, *requests: dict[str, Any], width: int = 90, height: int = 24
 ) -> AsyncIterator[tuple[StageApp, Pilot[int], Ears, Clock]]:
     """The app with waiting approvals, seen for long enough."""
     clock = Clock()
     monkeypatch.setattr(asking_module, "time", clock)
     monkeypatch.setattr("hermes_tui.widgets.transcript.view.time", clock)
-    async with stage(90, height) as (app, pilot):
+    async with stage(width, height) as (app, pilot):
         say = Script()
         ears = Ears(app, say)
         monkeypatch.setattr(app.chat.asking, "_send", ears)
@@ -146,6 +146,57 @@ async def test_a_long_one_takes_a_yes_only_when_its_end_was_shown(monkeypatch: p
         clock.now += 1
         await pilot.press("1")
         assert ears.answers == [("q0", Answer("once"))]
+
+
+@pytest.mark.parametrize(("width", "height"), [(40, 12), (80, 24)])
+async def test_a_long_one_opens_with_question_and_choices_in_view(
+    monkeypatch: pytest.MonkeyPatch, width: int, height: int
+) -> None:
+    detail = "\n".join(f"line {number}" for number in range(40))
+    values = {"detail": detail, "rule": "terminal(make)", "title": "Run line 0"}
+    async with asked(monkeypatch, values, width=width, height=height) as (app, pilot, ears, clock):
+        for words in ("Hermes asks", "Run line 0", "1 Yes", "2 Yes, this session", "3 No, tell it why…", "4 Always"):
+            assert words in screen_text(app)
+        assert screen_text(app).count("terminal(make)") == 1
+        assert "line 39" not in screen_text(app)
+        assert "↓ 1 new" in screen_text(app)
+        app.feed(ears.say(ev.TextDelta, text="words of a turn that goes on"))
+        await settle(pilot)
+        assert "1 Yes" in screen_text(app)
+        clock.now += 1
+        await pilot.press("1")
+        assert ears.answers == []
+        for _page in range(20):
+            await pilot.press("pagedown")
+        await settle(pilot)
+        assert "line 39" in screen_text(app)
+        clock.now += 1
+        await pilot.press("1")
+        assert ears.answers == [("q0", Answer("once"))]
+        assert bool(app.chat.transcript.follow)
+
+
+async def test_an_answered_one_lets_the_view_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = {"detail": "\n".join(f"line {number}" for number in range(40))}
+    async with asked(monkeypatch, values, width=40, height=12) as (app, pilot, ears, _clock):
+        await pilot.press("ctrl+n", "3")
+        assert app.chat.prompt.lent == "why not"
+        await pilot.press("enter")
+        assert ears.answers == [("q0", Answer("no"))]
+        app.feed(ears.say(ev.TextDelta, text="\n\n".join(f"word {number}" for number in range(40))))
+        await settle(pilot)
+        assert "word 39" in screen_text(app)
+
+
+async def test_while_the_reason_is_written_the_line_says_what_enter_and_esc_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with asked(monkeypatch, {"rule": "rm"}) as (app, pilot, _ears, clock):
+        clock.now += 1
+        assert "1 yes · 2 this session · 3 no · 4 always" in screen_text(app)
+        await pilot.press("3")
+        assert "Enter refuses it · Esc goes back" in screen_text(app)
+        assert "1 yes" not in screen_text(app)
+        await pilot.press("escape")
+        assert "1 yes · 2 this session · 3 no · 4 always" in screen_text(app)
 
 
 async def test_ctrl_n_goes_round(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,6 +52,9 @@ class Asking:
         return AskFact(block.asker, title, len(waiting) - 1, self._digits(block), question=not block.reason)
 
     def _digits(self, block: RequestBlock) -> str:
+        if self._replying is not None and self._prompt.lent:
+            refuses = self._replying[1] is not None and self._replying[1].choice == "no"
+            return _("Enter refuses it · Esc goes back") if refuses else _("Enter answers · Esc goes back")
         if not block.options or block.options[0].choice == "answer" or not self._prompt.empty:
             return ""
         if block.shown_at is None:

@@ -45,7 +45,9 @@ class Option:
 
 
 class RequestBlock(Block):
-    """One request by its id. `detail` is the whole of what wants to run; `diff` draws it as changed lines."""
+    """One request by its id. `detail` is the whole of what wants to run; `diff` draws it as changed lines; `rule` is
+    what the choices that are remembered allow, in words.
+    """
 
     def __init__(
         self,
@@ -57,10 +59,12 @@ class RequestBlock(Block):
         reason: str = "",
         options: Sequence[Option] = (),
         diff: bool = False,
+        rule: str = "",
     ) -> None:
         super().__init__()
         self.request, self.asker, self.title = request, asker, title
-        self.detail, self.reason, self.options, self.diff = detail, reason, tuple(options), diff
+        self.detail, self.reason, self.options, self.diff, self.rule = detail, reason, tuple(options), diff, rule
+        self._room = 0
         self.selected: int | None = None
         self.shown_at: float | None = None
         self.settled = ""
@@ -105,6 +109,12 @@ class RequestBlock(Block):
         """The choice the arrows are on."""
         return self.options[self.selected] if self.selected is not None else None
 
+    def fit(self, rows: int) -> None:
+        """It is looked at through so many rows: where it is longer, the choices come before what is long."""
+        if rows != self._room:
+            self._room = rows
+            self.version += 1
+
     def settle(self, words: str, *, well: bool) -> None:
         """It has an answer, or was withdrawn."""
         self.settled, self.settled_well = words, well
@@ -113,11 +123,31 @@ class RequestBlock(Block):
     def rows(self, width: int, look: Look) -> list[Row]:
         if self.settled:
             return [self._settled_row(width, look)]
+        frame = self._framed(width, look, choices_first=False)
+        if self._room and len(frame.rows) > self._room:
+            frame = self._framed(width, look, choices_first=True)
+        return frame.rows
+
+    def _framed(self, width: int, look: Look, *, choices_first: bool) -> _Frame:
         frame = _Frame(width, look)
         keys = " ".join(str(option.digit) for option in self.options)
         hint = _("{keys} or click").format(keys=keys) if keys else _("^N answers")
         frame.top(f"{look.glyphs.needs} ", self.asker, hint)
         frame.text(Text(escaped(self.title), look.strong))
+        if not choices_first:
+            self._draw_detail(frame, look)
+        if self.reason:
+            frame.text(Text(one_line(self.reason), look.faint))
+        if self.options:
+            if not choices_first:
+                frame.text(Text(""))
+            self._draw_options(frame, look)
+        if choices_first:
+            self._draw_detail(frame, look)
+        frame.bottom()
+        return frame
+
+    def _draw_detail(self, frame: _Frame, look: Look) -> None:
         if self.detail and self.detail.strip() != self.title.strip():
             lines = escaped(self.detail).strip("\n").split("\n")
             if self.diff:
@@ -126,34 +156,38 @@ class RequestBlock(Block):
             else:
                 for line in lines:
                     frame.text(Text(line, look.text), 2)
-        if self.reason:
-            frame.text(Text(one_line(self.reason), look.faint))
-        if self.options:
-            frame.text(Text(""))
-            self._draw_options(frame, look)
-        frame.bottom()
-        return frame.rows
 
     def _draw_options(self, frame: _Frame, look: Look) -> None:
-        """All choices on one row where they fit, else each on its own."""
+        """The choices, as many on a row as fit, and once what the remembered ones allow."""
         self.hits = {}
         drawn = [self._option_text(number, look) for number in range(len(self.options))]
-        if sum(text.cell_len + 4 for text in drawn) <= frame.room:
-            line = Text("  ")
-            row = len(frame.rows)
-            for number, text in enumerate(drawn):
-                start = line.cell_len + frame.left
-                line.append_text(text)
-                self.hits.setdefault(row, []).append((start, line.cell_len + frame.left, number))
-                line.append("    ")
-            line.rstrip()
-            frame.text(line)
-            return
+        gap = 4 if sum(text.cell_len + 4 for text in drawn) <= frame.room else 2
+        line = Text()
         for number, text in enumerate(drawn):
-            first = len(frame.rows)
-            frame.text(text, 2)
-            for row in range(first, len(frame.rows)):
-                self.hits[row] = [(0, frame.width, number)]
+            if line.cell_len + gap + text.cell_len > frame.room and line.plain:
+                frame.text(line)
+                line = Text()
+            line.append("  " if not line.plain else " " * gap)
+            if line.cell_len + text.cell_len > frame.room:
+                self._draw_long_option(frame, number, text)
+                line = Text()
+                continue
+            start = line.cell_len + frame.left
+            line.append_text(text)
+            zone = (start, start + text.cell_len, number)
+            self.hits.setdefault(len(frame.rows), []).append(zone)
+        if line.plain:
+            frame.text(line)
+        remembered = [str(option.digit) for option in self.options if option.choice in ("session", "always")]
+        if self.rule and remembered:
+            words = _("{digits} allow {rule}").format(digits=_(" and ").join(remembered), rule=one_line(self.rule))
+            frame.text(Text(words, look.faint))
+
+    def _draw_long_option(self, frame: _Frame, number: int, text: Text) -> None:
+        first = len(frame.rows)
+        frame.text(text, 2)
+        for row in range(first, len(frame.rows)):
+            self.hits[row] = [(0, frame.width, number)]
 
     def _option_text(self, number: int, look: Look) -> Text:
         option = self.options[number]

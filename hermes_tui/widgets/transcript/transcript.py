@@ -118,6 +118,7 @@ class Transcript(TranscriptView, can_focus=True):
     def action_newest(self) -> None:
         """The newest line, and follows it from now on."""
         self.follow, self.unseen = True, 0
+        self._waiting.meet()
         self._changed(max(0, len(self.sheet) - 1))
 
     def on_blur(self) -> None:

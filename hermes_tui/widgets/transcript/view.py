@@ -22,6 +22,7 @@ from textual.widget import Widget
 from hermes_tui.widgets.blocks import AnswerBlock, Block, RequestBlock
 from hermes_tui.widgets.look import look_of
 from hermes_tui.widgets.sheet import Sheet
+from hermes_tui.widgets.transcript.waiting import Waiting
 
 MAX_TEXT = 110
 """Columns of text on a very wide screen: longer lines are hard to read."""
@@ -57,6 +58,7 @@ class TranscriptView(ScrollView):
         self._fresh: set[Block] = set()
         """Came or changed while the view stood still, and their ends have not been seen since."""
         self._ticking = False
+        self._waiting = Waiting()
         self._base = Style()
         self._marked: Selection | None = None
         self.cost = 0.0
@@ -90,6 +92,7 @@ class TranscriptView(ScrollView):
         for block in blocks:
             block.changed = self._block_changed
             self.sheet.append(block)
+            self._waiting.add(block)
         self._changed(0)
 
     def take_out(self, block: Block) -> None:
@@ -113,6 +116,7 @@ class TranscriptView(ScrollView):
         self.sheet.clear()
         self._animated.clear()
         self._fresh.clear()
+        self._waiting.clear()
         self._cursor = self._anchor = None
         self.follow, self.unseen = True, 0
         self._changed(0)
@@ -143,6 +147,7 @@ class TranscriptView(ScrollView):
         if block.animated:
             self._animated.add(block)
         self._fresh.add(block)
+        self._waiting.add(block)
         self._changed(place)
 
     def _block_changed(self, block: Block) -> None:
@@ -175,6 +180,8 @@ class TranscriptView(ScrollView):
             return
         reshaped = sheet.shape(self.text_width, look_of(self))
         before = (self.scroll_offset.y, sheet.total)
+        self._waiting.fit(view)
+        self.follow = self._waiting.left(self._in_view) or self.follow
         target = self._target(sheet, view)
         self._settling = True
         try:
@@ -206,8 +213,11 @@ class TranscriptView(ScrollView):
         if not len(sheet):
             return 0
         if self.follow:
-            self._measure_end(sheet, view)
-            return max(0, sheet.total - view)
+            sheet.measure_end(view)
+            line = max(0, sheet.total - view)
+            if not self._stops_before(line, sheet, view):
+                return line
+            self.follow = False
         place = sheet.place(self._anchor[0]) if self._anchor is not None else None
         if place is None or self._anchor is None:
             place, offset = sheet.at(min(self.scroll_offset.y, sheet.total - 1))
@@ -215,25 +225,27 @@ class TranscriptView(ScrollView):
             offset = self._anchor[1]
         sheet.measure(place)
         line = sheet.top(place) + min(offset, max(0, sheet.height(place) - 1))
-        self._measure_down(sheet, place, line + view)
+        sheet.measure_down(place, line + view)
         if line + view > sheet.total:
-            self._measure_end(sheet, view)
+            sheet.measure_end(view)
             line = max(0, sheet.total - view)
         return line
 
-    def _measure_end(self, sheet: Sheet, view: int) -> None:
-        seen = 0
-        for index in range(len(sheet) - 1, -1, -1):
-            sheet.measure(index)
-            seen += sheet.height(index)
-            if seen >= view:
-                return
-
-    def _measure_down(self, sheet: Sheet, place: int, until: int) -> None:
-        for index in range(place, len(sheet)):
-            sheet.measure(index)
-            if sheet.top(index) + sheet.height(index) >= until:
-                return
+    def _stops_before(self, line: int, sheet: Sheet, view: int) -> bool:
+        """Whether the view, about to go on to a line, stops at the beginning of a request that is longer than it."""
+        block = self._waiting.next()
+        place = sheet.place(block) if block is not None else None
+        if block is None or place is None:
+            return False
+        sheet.measure(place)
+        gap = sheet.gap(place)
+        seen = block.shown_at is not None and sheet.height(place) - gap <= view
+        if seen or sheet.top(place) + gap >= line:
+            return False
+        self._waiting.stop_at(block)
+        self._anchor = (block, gap)
+        self._fresh.add(block)
+        return True
 
     def _remember(self) -> None:
         """Keeps which line of which block is at the top of the view."""
@@ -301,6 +313,8 @@ class TranscriptView(ScrollView):
         place, offset = sheet.at(max(0, min(new, sheet.total - 1)))
         self._anchor = (sheet.blocks[place], max(0, offset))
         self.follow = new + view >= sheet.total
+        if self.follow:
+            self._waiting.meet()
         self._changed(place)
 
     def on_resize(self, event: events.Resize) -> None:
@@ -365,6 +379,7 @@ class TranscriptView(ScrollView):
         place = sheet.place(block)
         if place is None:
             return
+        self._waiting.meet(block)
         sheet.measure(place)
         top, height = sheet.top(place), sheet.height(place)
         line = self.scroll_offset.y
