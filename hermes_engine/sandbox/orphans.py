@@ -1,4 +1,4 @@
-"""Ends processes that carry the mark of a Hermes that is no more."""
+"""Finds and ends processes that carry the mark of a Hermes that is no more, or of this one."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import signal
 import time
 
 from hermes_engine.sandbox.processes import Process, everyone, instance_alive, marked, marks_of, send, this_instance
+from hermes_engine.sandbox.running import STARTED
 
 log = logging.getLogger(__name__)
 GRACE = 0.3
@@ -23,6 +24,12 @@ def end_orphans() -> list[str]:
 def end_instance() -> list[str]:
     """Ends everything this instance's commands left running, daemons too. Blocking; for quitting."""
     return _end(marked(this_instance() + ":"))
+
+
+def left_behind() -> list[str]:
+    """ "PID NAME" of each process that commands of this program left running when they ended. Blocking."""
+    at_work = {running.mark for running in STARTED.copy() if running.exit_code is None}
+    return [process.label for process in marked(this_instance() + ":") if at_work.isdisjoint(marks_of(process.pid))]
 
 
 def _orphans() -> list[Process]:

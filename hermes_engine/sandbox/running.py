@@ -13,6 +13,7 @@ import signal
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from weakref import WeakSet
 
 from hermes_engine.sandbox import launch
 from hermes_engine.sandbox.output import Output
@@ -31,6 +32,9 @@ _PIECE = 65536
 _BURST = 1 << 19
 _PAUSE = 0.005
 
+STARTED: WeakSet[Running] = WeakSet()
+"""Commands of this program whose sandboxes still know them."""
+
 
 class Running:
     """A started command. All methods belong to the loop it was started on."""
@@ -38,6 +42,7 @@ class Running:
     def __init__(
         self, launched: launch.Launched, mark: str, output: Output, on_output: Callable[[str], None] | None
     ) -> None:
+        STARTED.add(self)
         self.output, self.mark = output, mark
         self.pid = launched.process.pid
         self.started = time.time()

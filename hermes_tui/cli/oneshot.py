@@ -135,10 +135,14 @@ class _Turn:
 
     def report_left_running(self) -> None:
         """Names on standard error what the turn left running: closing the engine ends it (faults 4.9)."""
+        from hermes_engine.sandbox.orphans import left_behind
+
         left = [one_line(job.command, 120) for job in self.engine.jobs(self.session) if job.state == "running"]
         left += [row.name for row in self.engine.agents() if row.state == "running" and row.session != self.session]
         for name in left:
             err(_("hermes: ended, it was still running: {name}").format(name=name), style="yellow")
+        if behind := left_behind():
+            err(_("hermes: ended what was left running: {names}").format(names=", ".join(behind)), style="yellow")
 
 
 def _deliver(finished: TurnFinished, session: str, model: str, form: Form, *, interrupted: bool) -> int:

@@ -244,6 +244,24 @@ def test_f4_9_background_work_left_running_is_ended_and_named(serve: Serve, tmp_
     assert not Path(f"/proc/{int((tmp_path / 'pid').read_text())}").exists()
 
 
+def test_what_a_command_left_running_is_ended_and_named_in_one_line(serve: Serve, tmp_path: Path) -> None:
+    command = "sleep 300 & echo $! > pid; setsid sleep 301 >/dev/null 2>&1 & echo $! > daemon"
+    calls_first = call("terminal", {"command": command})
+    in_background = call("terminal", {"command": "sleep 303", "background": True})
+    server = serve([calls_first, in_background, say("left it")])
+    done = ask(server.base_url, "-q", "leave something", "--quiet", cwd=tmp_path)
+    assert (done.code, done.out) == (0, "left it\n")
+    told = done.err.splitlines()
+    numbers = [(tmp_path / name).read_text().strip() for name in ("pid", "daemon")]
+    assert told[0] == "hermes: ended, it was still running: sleep 303"
+    assert told[1].startswith("hermes: ended what was left running: ")
+    assert {f"{number} sleep" for number in numbers} <= set(told[1].partition("running: ")[2].split(", "))
+    assert "303" not in told[1]
+    assert len(told) == 2
+    for number in numbers:
+        assert not Path(f"/proc/{number}/cmdline").exists() or not Path(f"/proc/{number}/cmdline").read_bytes()
+
+
 def test_several_calls_of_one_reply_run(serve: Serve, tmp_path: Path) -> None:
     both = [("terminal", {"command": "echo 1"}), ("terminal", {"command": "echo 2"})]
     server = serve([calls(both), say("x")])
