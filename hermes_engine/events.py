@@ -196,6 +196,8 @@ class AgentStarted(Event):
     state: str = "waiting"
     prompt: str = ""
     """Its task."""
+    bound: bool = False
+    """Whether a model's call started it, which gets its result; else a person did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,6 +226,8 @@ class AgentFinished(Event):
     files_changed: tuple[str, ...] = ()
     note: str = ""
     """Where its work lies (branch, diffstat), one line."""
+    bound: bool = False
+    """As in `AgentStarted`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,7 +40,7 @@ class AgentRecord:
         created, started, ended: seconds since the epoch; None where not yet.
         usage: of the whole of it.
         answer, error: its result.
-        result_seen: whether a person or its parent has had the result.
+        result_seen: whether a person has had the result; from the start for one whose parent gets it.
         owner: session its result is for, whatever is open meanwhile; "" for a chat.
         request: what it waits to be told, as JSON of the event that asked; "" for nothing.
         note: where its work lies, one line.
@@ -184,7 +184,7 @@ def insert_agent(connection: sqlite3.Connection, record: AgentRecord) -> None:
     now = record.created or time.time()
     connection.execute(
         "INSERT OR IGNORE INTO agents (id, parent, session, instance, name, title, kind, state, activity, prompt,"
-        " model, profile, created, started, owner) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        " model, profile, created, started, owner, result_seen) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         (
             record.id,
             record.parent,
@@ -201,6 +201,7 @@ def insert_agent(connection: sqlite3.Connection, record: AgentRecord) -> None:
             now,
             now if record.state == "running" else record.started,
             record.owner,
+            record.result_seen,
         ),
     )
 

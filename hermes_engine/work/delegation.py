@@ -183,7 +183,6 @@ class Delegation:
             )
         entries = [entry for entry, _ in ends]
         usage = sum((usage for _, usage in ends), NO_USAGE)
-        self._keeper.delivered([entry["agent_id"] for entry in entries if entry["agent_id"]])
         failed = sum(entry["status"] != "ok" for entry in entries)
         summary = f"{len(entries) - failed} ok, {failed} failed" if failed else f"{len(entries)} ok"
         title = told.names if len(tasks) > 1 else one_line(tasks[0].prompt, 200)

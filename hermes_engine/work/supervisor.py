@@ -164,6 +164,7 @@ class Supervisor:
         emit(
             AgentStarted,
             parent=parent, owner=owner, name=name, title=title, kind=kind, model=model, profile=profile, prompt=prompt,
+            bound=bound,
         )  # fmt: skip
         return agent
 
@@ -224,7 +225,7 @@ class Supervisor:
             AgentFinished,
             state=ending.state, answer=ending.answer, error=ending.error, usage=row.usage, owner=row.owner,
             name=row.name, kind=row.kind, prompt=row.prompt, seconds=time.time() - row.started,
-            files_changed=ending.files_changed, note=ending.note,
+            files_changed=ending.files_changed, note=ending.note, bound=row.bound,
         )  # fmt: skip
 
     def forget(self, agent: str) -> None:
