@@ -132,6 +132,20 @@ def parse_rules(texts: Iterable[str], *, also: Iterable[str] = ()) -> tuple[Rule
     return tuple(rules)
 
 
+def without_effect(texts: Iterable[str]) -> list[str]:
+    """A line for each rule whose brackets mean nothing to its tool, so that it covers no call.
+
+    Raises:
+        ConfigError: a rule that cannot be read, as `parse_rules`.
+    """
+    return [
+        f"the rule {f'{rule.tool}({rule.pattern})'!r} covers nothing: {rule.tool} takes no brackets — "
+        f"write {rule.tool}, or terminal(…), edit(…), web_fetch(…)"
+        for rule in parse_rules(texts)
+        if rule.pattern and rule.tool not in ("terminal", "edit", *EDIT_TOOLS, "web_fetch")
+    ]
+
+
 def _like(word: str, pattern: str) -> bool:
     if pattern == "*":
         return True

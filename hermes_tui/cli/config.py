@@ -11,7 +11,7 @@ from hermes_tui.cli.flags import Flags, resolve, takes
 from hermes_tui.cli.shape import Group
 from hermes_tui.commands.setup import flat, shown_value
 from hermes_tui.printing.records import out_json, out_table
-from hermes_tui.printing.streams import out
+from hermes_tui.printing.streams import err, out
 from hermes_tui.texts import _, ngettext
 
 
@@ -88,6 +88,12 @@ def set_(flags: Flags, key: str, value: str) -> None:
 def check(flags: Flags) -> None:
     """Read all files of settings; says on standard error what is odd, exit 2 when something is wrong."""
     resolved = resolve(flags)
-    count = len(resolved.warnings)
+    from hermes_engine.tools.rules import without_effect
+
+    approvals = resolved.settings.approvals
+    idle = without_effect([*approvals.allow, *approvals.deny])
+    for line in idle:
+        err(f"hermes: {line}", style="yellow")
+    count = len(resolved.warnings) + len(idle)
     told = ngettext("{n} warning", "{n} warnings", count).format(n=count) if count else _("all is well")
     out(f"{resolved.home.config}: {told}")

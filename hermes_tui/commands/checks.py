@@ -47,6 +47,7 @@ def checks_of(resolved: Resolved, *, probe: bool = False) -> list[Check]:
     found.append(Check(_("profile"), "ok", resolved.profile))
     found += _model(resolved, probe=probe)
     found += _tools(resolved)
+    found += _rules(resolved)
     found += [_store(resolved.home), _terminal()]
     return found
 
@@ -139,6 +140,17 @@ def _tools(resolved: Resolved) -> Iterator[Check]:
     for name in ("bash", "git"):
         if shutil.which(name) is None:
             yield Check(_("commands"), "note", _("{name} was not found").format(name=name))
+
+
+def _rules(resolved: Resolved) -> Iterator[Check]:
+    from hermes_engine.tools.rules import without_effect
+
+    approvals = resolved.settings.approvals
+    try:
+        for line in without_effect([*approvals.allow, *approvals.deny]):
+            yield Check(_("rules"), "note", line)
+    except HermesError as error:
+        yield Check(_("rules"), "fault", error.line)
 
 
 def _store(home: Home) -> Check:

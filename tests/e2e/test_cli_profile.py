@@ -170,6 +170,23 @@ def test_f6_3_unknown_keys_warn_with_the_nearest_and_wrong_types_are_refused(iso
     assert hermes("config", "get").code == 2
 
 
+def test_rules_that_cannot_be_meant_are_found(isolated_home: Path) -> None:
+    isolated_home.mkdir()
+    file = isolated_home / "config.yaml"
+    file.write_text("approvals:\n  deny: [read_file(secret), todo]\n")
+    done = hermes("config", "check")
+    assert (done.code, done.out) == (0, f"{file}: 1 warning\n")
+    assert done.err.startswith("hermes: the rule 'read_file(secret)' covers nothing: read_file takes no brackets")
+    checks = hermes("doctor", "--json", "-m", "demo").json
+    assert [item["state"] for item in checks if "read_file(secret)" in item["detail"]] == ["note"]
+    file.write_text("approvals:\n  allow: [git push]\n")
+    done = hermes("config", "check")
+    assert (done.code, done.out) == (2, "")
+    assert "'git push' is no rule" in done.err
+    checks = hermes("doctor", "--json", "-m", "demo").json
+    assert [item["state"] for item in checks if "git push" in item["detail"]] == ["fault"]
+
+
 def test_a_value_or_key_that_cannot_be_is_exit_2(isolated_home: Path) -> None:
     for args in (["limits.max_turns", "0"], ["limits.max_turn", "5"], ["approvals.mode", "wild"], ["toolsets", "no"]):
         done = hermes("config", "set", *args)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hermes_engine.errors import ConfigError
-from hermes_engine.tools.rules import parse_rule, parse_rules
+from hermes_engine.tools.rules import parse_rule, parse_rules, without_effect
 from hermes_engine.toolsets import TOOLSETS
 from tests.tools.conftest import MakeHands
 
@@ -105,3 +105,14 @@ def test_rules_may_name_every_tool_also_those_of_later_versions() -> None:
     assert {"spawn_agent", "kanban_create", "web_search"} <= set(names)
     assert [rule.tool for rule in parse_rules([*names, "edit(src/**)"])] == [*names, "edit"]
     assert parse_rules(["post"], also=["post"])[0].tool == "post"
+
+
+def test_rules_whose_brackets_mean_nothing_are_named() -> None:
+    fine = ["terminal(git status)", "edit(a)", "write_file(a)", "patch(*.py)", "web_fetch(x.org)", "read_file", "todo"]
+    assert without_effect(fine) == []
+    told = without_effect([*fine, "read_file(x)", "process( kill )"])
+    assert [line.partition(":")[0] for line in told] == [
+        "the rule 'read_file(x)' covers nothing",
+        "the rule 'process(kill)' covers nothing",
+    ]
+    assert "write read_file, or terminal(…)" in told[0]
