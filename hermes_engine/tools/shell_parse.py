@@ -105,16 +105,17 @@ _LOCAL = threading.local()
 _LONG, _SECONDS, _MOST_NODES = 4096, 0.25, 50_000
 _DEEPEST, _LONGEST_PIPE = 200, 200
 """Levels that are looked at (Pythons differ in how deep a function may call itself), and commands in one pipe."""
+_LONE_DASH = re.compile(rb"(?<=[ \t])-(?=[ \t]*(?:\d?[<>]&?[ \t]*[\w./-]+[ \t]*)*<<)")
 _AS_LETTERS = bytes(code if code in b"\t\n" or 0x20 <= code < 0x7F else ord("u") for code in range(256))
 
 
 def _tree(source: bytes) -> Node | None:
     """The parse tree; None when it takes too long.
 
-    The parser's scanner crashes on characters beyond ASCII after `{`, and takes blanks that bash does not for
-    blanks: it is given letters for all of these. The places in the text stay the same.
+    The parser's scanner crashes on characters beyond ASCII after `{`, takes blanks that bash does not for blanks, and
+    loses a lone `-` before a here-document: it is given letters for all of these. The places in the text stay the same.
     """
-    shown = source.translate(_AS_LETTERS)
+    shown = _LONE_DASH.sub(b"u", source.translate(_AS_LETTERS))
     if not hasattr(_LOCAL, "parser"):
         _LOCAL.parser = _new_parser()
     parser: Parser = _LOCAL.parser
