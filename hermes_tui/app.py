@@ -240,7 +240,10 @@ def run_app(
     code = app.run()
     if desk.engine is None and app.failure is not None:
         raise app.failure
+    again = desk.resumable
     desk.close(GRACE_SECONDS)
+    if again and code == 0:
+        streams.err(_("To go on with this chat: hermes --resume {id}").format(id=again))
     if app.failure is not None:
         streams.error(app.failure.line)
     running.end_process(code if code is not None else app.return_code or 1)

@@ -24,7 +24,6 @@ class Leaving:
     def __init__(self, app: App[Any], desk: Desk, chat: ChatScreen) -> None:
         self._app, self._desk, self._chat = app, desk, chat
         self._pressed = 0.0
-        self._when_done = False
 
     def interrupt(self) -> None:
         """Ctrl+C: stops the turn, else clears the draft; again within three seconds: leaves."""
@@ -57,12 +56,18 @@ class Leaving:
         answer = await self._app.push_screen_wait(QuitDialog(at_work))
         if answer == "stop":
             self.leave()
-        self._when_done = answer == "wait"
+        self._chat.sending.stay_open = self._stay if answer == "wait" else None
+        self._chat.refresh_facts()
         self.done()
+
+    def _stay(self) -> None:
+        """The person thought better of leaving when everything is done."""
+        self._chat.sending.stay_open = None
+        self._chat.refresh_facts()
 
     def done(self) -> None:
         """Nothing may run any more: leaves if the person waited for that."""
-        if self._when_done and not self._desk.running():
+        if self._chat.sending.stay_open is not None and not self._desk.running():
             self.leave()
 
     def leave(self, code: int = 0) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import time
@@ -65,6 +66,27 @@ def test_f9_2_an_approval_shows_control_codes_as_escapes(serve: Serve, tmp_path:
         terminal.shows("Hermes asks")
         assert "\\u202e" in terminal.screen
         assert "\\x1b[8m hidden" in terminal.screen
+
+
+def test_leaving_says_how_to_go_on_with_what_was_said(serve: Serve, tmp_path: Path) -> None:
+    server = serve([say("an answer"), say("another")])
+    with app(server, cwd=tmp_path) as terminal:
+        terminal.shows(READY)
+        terminal.press("ctrl+d")
+        assert terminal.left()[0] == 0
+        assert b"--resume" not in terminal.raw
+    with app(server, cwd=tmp_path) as terminal:
+        terminal.shows(READY)
+        terminal.press(*"one", "enter")
+        terminal.shows("an answer")
+        terminal.idle()
+        terminal.press("ctrl+d")
+        assert terminal.left()[0] == 0
+        line = terminal.raw[terminal.raw.rindex(b"\x1b[?1049l") :].decode()
+    found = re.search(r"To go on with this chat: hermes --resume ([0-9a-z-]+)", line)
+    assert found is not None
+    with app(server, "--resume", found[1], cwd=tmp_path) as terminal:
+        terminal.shows("an answer")
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)])

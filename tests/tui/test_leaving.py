@@ -86,8 +86,27 @@ async def test_leaving_can_wait_for_the_end(serve: Serve, tmp_path: Path) -> Non
         await app.shows("1 thing still runs")
         await app.pilot.press("2")
         assert app.app.return_code is None
-        await app.pilot.press("escape")
+        await app.shows("quits when it is done · Esc keeps it open")
         await app.until(lambda: app.app.return_code == 0)
+
+
+async def test_esc_keeps_open_what_would_close_when_it_is_done(serve: Serve, tmp_path: Path) -> None:
+    async with live(settings(serve([hang(60)])), tmp_path) as app:
+        await app.ready()
+        await app.say("go")
+        await app.until(lambda: app.desk.busy)
+        await app.pilot.press("ctrl+d")
+        await app.shows("1 thing still runs")
+        await app.pilot.press("2")
+        await app.shows("Esc keeps it open")
+        await app.pilot.press("escape")
+        await app.shows("Esc stops")
+        assert "quits when" not in app.screen
+        assert app.desk.busy
+        await app.pilot.press("escape")
+        await app.idle()
+        app.app.leaving.done()
+        assert app.app.return_code is None
 
 
 async def test_f9_3_an_error_nobody_expected_ends_the_app_with_a_line_and_a_log() -> None:

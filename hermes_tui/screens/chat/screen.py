@@ -109,7 +109,7 @@ class ChatScreen(SteadyScreen[None]):
         if self._presenter is None:
             from hermes_tui.presenter.chat import ChatPresenter
 
-            self._presenter = ChatPresenter(self.transcript, self.desk.work.name_of)
+            self._presenter = ChatPresenter(self.transcript, self.desk.work.name_of, self.desk.seen)
         return self._presenter
 
     def _waiting(self) -> list[RequestBlock]:
@@ -130,6 +130,8 @@ class ChatScreen(SteadyScreen[None]):
         self.peek.forget()
         self.presenter.show(view.id, view.agent)
         self.transcript.extend(blocks_of(view.messages, past))
+        for outcome in await self.desk.off_loop(lambda: self.desk.results(view.id)):
+            self.presenter.result(outcome)
         for request in engine.broker.pending() if engine is not None else ():
             self.presenter.ask(request)
         if not view.messages:
@@ -229,8 +231,10 @@ class ChatScreen(SteadyScreen[None]):
         return taken
 
     def action_escape(self) -> None:
-        """Closes what is open here, else gives the keys back to the prompt, else stops the turn."""
-        if self._drawer:
+        """Keeps the app open, closes what is open here, gives the keys back to the prompt, or stops the turn."""
+        if self.sending.stay_open is not None:
+            self.sending.stay_open()
+        elif self._drawer:
             self._drawer = False
             self.fit()
             self.prompt.focus_input()
@@ -365,6 +369,11 @@ class ChatScreen(SteadyScreen[None]):
         """A suggestion was clicked."""
         self.prompt.set_draft(message.text)
         self.prompt.focus_input()
+
+    def on_transcript_opened(self, message: Transcript.Opened) -> None:
+        """The agent behind a result is wanted."""
+        if not self.host.open_screen("agents", agent=message.agent):
+            self.sending.remark(_("/tasks lists it"))
 
     def on_transcript_copied(self, message: Transcript.Copied) -> None:
         """A block's text is wanted."""

@@ -29,6 +29,8 @@ class Sending:
         self._early: list[tuple[str, UserBlock]] = []
         self.set_up: Callable[[], None] | None = None
         """Opens the first-run card; set while no model is set up."""
+        self.stay_open: Callable[[], None] | None = None
+        """Takes back that the app closes when nothing runs any more; set while it would."""
         self.hint = ""
 
     def without_model(self, set_up: Callable[[], None]) -> None:

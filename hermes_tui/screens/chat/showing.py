@@ -26,7 +26,7 @@ class Showing:
         place = desk.place_facts(
             doing=_("waiting for you") if work.ask is not None else screen.doing or _("working"),
             escape=self._escape_words(),
-            hint=screen.asking.hint or screen.sending.hint,
+            hint=screen.asking.hint or screen.sending.hint or self._leaving_words(),
             unseen=screen.transcript.unseen,
         )
         glyphs = look.glyphs
@@ -52,6 +52,10 @@ class Showing:
         screen.queue.show(desk.queued, busy=desk.busy)
         screen.sidebar.show(desk.work_facts(screen.asking.fact()))
         screen.refresh(layout=True)
+
+    def _leaving_words(self) -> str:
+        closing = self._screen.sending.stay_open is not None
+        return _("quits when it is done · Esc keeps it open") if closing else ""
 
     def _escape_words(self) -> str:
         screen = self._screen
