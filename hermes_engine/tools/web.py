@@ -82,7 +82,11 @@ async def _fetch(url: str, rules: WebSettings) -> _Page:
     for _ in range(MOST_REDIRECTS + 1):
         target = await checked(address, rules)
         try:
-            async with _session(target) as session, session.get(address, allow_redirects=False) as response:
+            proxy = target.proxy or None
+            async with (
+                _session(target) as session,
+                session.get(address, allow_redirects=False, proxy=proxy) as response,
+            ):
                 place = response.headers.get("Location")
                 if response.status in (301, 302, 303, 307, 308) and place:
                     address = urldefrag(urljoin(address, place)).url
@@ -98,7 +102,7 @@ async def _fetch(url: str, rules: WebSettings) -> _Page:
 
 
 def _session(target: Target) -> aiohttp.ClientSession:
-    """A session that can connect to the checked addresses and to nothing else."""
+    """A session that can connect to the checked addresses (or to the proxy) and to nothing else."""
     import aiohttp
     from aiohttp.abc import AbstractResolver, ResolveResult
 
@@ -121,7 +125,8 @@ def _session(target: Target) -> aiohttp.ClientSession:
         async def close(self) -> None:
             return None
 
-    connector = aiohttp.TCPConnector(resolver=Pinned(), use_dns_cache=False, limit=1, force_close=True)
+    resolver = None if target.proxy else Pinned()
+    connector = aiohttp.TCPConnector(resolver=resolver, use_dns_cache=False, limit=1, force_close=True)
     return aiohttp.ClientSession(
         connector=connector,
         cookie_jar=aiohttp.DummyCookieJar(),

@@ -1,5 +1,7 @@
 """Which addresses the web tool may connect to. Names are looked up once; what was checked is what is connected to.
 
+Where the environment names a proxy, that one looks the name up and connects: what can be looked up here is checked
+here all the same, and a name that only the proxy knows must not look like one of a private network.
 A cloud's metadata addresses and link-local ones are refused whatever the settings say.
 """
 
@@ -7,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import re
 import socket
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -24,16 +27,26 @@ _NEVER = tuple(
     )
 )
 _NEVER_NAMES = frozenset({"metadata", "metadata.google.internal", "metadata.goog", "instance-data"})
+_PRIVATE_NAME = re.compile(r"[^.]*|.*\.(?:local|localhost|localdomain|internal|intranet|corp|home|lan|home\.arpa)")
+_LOOK_UP_SECONDS = 3.0
+"""Behind a proxy there is often nobody to ask for names."""
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A checked place to connect to: `addresses` are what the name stood for when it was checked."""
+    """A checked place to connect to.
+
+    Attributes:
+        host, port: as the address names them.
+        addresses: what the name stood for when it was checked; () for one that only the proxy can look up.
+        proxy: address of the proxy that connects, "" for none.
+    """
 
     host: str
     port: int
     addresses: tuple[str, ...]
+    proxy: str = ""
 
 
 def host_of(url: str) -> str:
@@ -59,11 +72,32 @@ async def checked(url: str, rules: WebSettings) -> Target:
         raise ToolFault("an address with a user name or password in it is not fetched")
     if host in _NEVER_NAMES:
         raise ToolFault(f"{host} is refused: it is a cloud's metadata address")
-    addresses = await _look_up(host, port)
+    proxy = proxy_for(parts.scheme.lower(), host)
+    try:
+        async with asyncio.timeout(_LOOK_UP_SECONDS if proxy else None):
+            addresses = await _look_up(host, port)
+    except (ToolFault, TimeoutError):
+        if not proxy:
+            raise
+        if _PRIVATE_NAME.fullmatch(host) and not (rules.allow_private or _named(host, port, rules.allow_hosts)):
+            raise ToolFault(f"{host} is refused: it cannot be looked up here and seems private") from None
+        addresses = []
     for address in addresses:
         if reason := refusal(ipaddress.ip_address(address.partition("%")[0]), host, port, rules):
             raise ToolFault(f"{host} is refused: {reason}")
-    return Target(host, port, tuple(addresses))
+    here = any(ipaddress.ip_address(address.partition("%")[0]).is_loopback for address in addresses)
+    return Target(host, port, tuple(addresses), "" if here else proxy)
+
+
+def proxy_for(scheme: str, host: str) -> str:
+    """The proxy that HTTP_PROXY, HTTPS_PROXY and NO_PROXY name for a host, "" for none."""
+    from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]
+
+    proxies = getproxies_environment()
+    proxy = str(proxies.get(scheme, ""))
+    if not proxy or proxy_bypass_environment(host, proxies):
+        return ""
+    return proxy if "://" in proxy else f"http://{proxy}"
 
 
 def refusal(address: Address, host: str, port: int, rules: WebSettings) -> str | None:
@@ -79,17 +113,23 @@ def refusal(address: Address, host: str, port: int, rules: WebSettings) -> str |
 
 
 def _allowed(address: Address, host: str, port: int, entries: Iterable[str]) -> bool:
+    if _named(host, port, entries):
+        return True
     for entry in entries:
-        name = entry.strip().lower()
-        if name in (host, f"{host}:{port}") or (name.startswith("*.") and host.endswith(name[1:])):
-            return True
         try:
-            network = ipaddress.ip_network(name, strict=False)
+            network = ipaddress.ip_network(entry.strip(), strict=False)
         except ValueError:
             continue
         if network.version == address.version and address in network:
             return True
     return False
+
+
+def _named(host: str, port: int, entries: Iterable[str]) -> bool:
+    names = [entry.strip().lower() for entry in entries]
+    return any(
+        name in (host, f"{host}:{port}") or (name.startswith("*.") and host.endswith(name[1:])) for name in names
+    )
 
 
 def _unwrapped(address: Address) -> list[Address]:

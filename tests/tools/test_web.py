@@ -183,6 +183,61 @@ async def test_f10_7_a_redirect_is_checked_before_it_is_followed(make_hands: Mak
     assert "/there" in [path for path, _ in site.asked]
 
 
+PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY")
+
+
+@pytest.fixture
+def proxied(site: Site, monkeypatch: pytest.MonkeyPatch) -> Site:
+    """The site, named as the proxy for everything."""
+    for name in PROXIES:
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{site.port}")
+    monkeypatch.setenv("HTTPS_PROXY", f"127.0.0.1:{site.port}")
+    return site
+
+
+async def test_a_proxy_of_the_environment_is_used(make_hands: MakeHands, proxied: Site) -> None:
+    there = "http://page.nowhere.invalid/x"
+    proxied.answers[there] = (200, {"Content-Type": "text/plain"}, b"from behind")
+    result = await make_hands().call("web_fetch", url=there)
+    assert result.text.endswith("\nfrom behind")
+    assert proxied.asked == [(there, "page.nowhere.invalid")]
+    proxied.answers[there] = (302, {"Location": "http://192.168.1.1/"}, b"")
+    assert "private address" in (await make_hands().call("web_fetch", url=there)).text
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("http://10.0.0.7/", "private address"),
+        ("http://localhost:1/", "private address"),
+        ("http://169.254.169.254/latest", "never fetched"),
+        ("http://metadata.google.internal/", "metadata"),
+        ("http://intranet/", "seems private"),
+        ("https://vault.nowhere.internal/", "seems private"),
+    ],
+)
+async def test_behind_a_proxy_what_is_private_is_still_refused(
+    make_hands: MakeHands, proxied: Site, url: str, says: str
+) -> None:
+    result = await make_hands().call("web_fetch", url=url)
+    assert result.status == "error"
+    assert says in result.text
+    assert proxied.asked == []
+
+
+async def test_a_proxy_is_passed_by_for_this_machine_and_where_no_proxy_says_so(
+    make_hands: MakeHands, local: Hands, proxied: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proxied.answers["/direct"] = (200, {"Content-Type": "text/plain"}, b"direct")
+    assert (await local.call("web_fetch", url=proxied.url("/direct"))).text.endswith("\ndirect")
+    monkeypatch.setenv("no_proxy", "nowhere.invalid")
+    result = await make_hands().call("web_fetch", url="http://page.nowhere.invalid/x")
+    assert "cannot be found" in result.text
+    assert [path for path, _ in proxied.asked] == ["/direct"]
+
+
 async def test_f10_7_the_connection_goes_to_the_address_that_was_checked(
     local: Hands, make_hands: MakeHands, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
