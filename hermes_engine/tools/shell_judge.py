@@ -10,7 +10,7 @@ from hermes_engine.tools import shell_danger as danger
 from hermes_engine.tools import shell_disks, shell_secrets, shell_signals, shell_ssh
 from hermes_engine.tools.shell_danger import NOTHING, Finding, Grounds, Level, Words, worst
 from hermes_engine.tools.shell_parse import Command, Script, parse
-from hermes_engine.tools.shell_reading import only_reads
+from hermes_engine.tools.shell_reading import only_reads, runs_its_input
 from hermes_engine.tools.shell_tables import (
     CHANGING_WRAPPERS,
     DECODERS,
@@ -225,7 +225,7 @@ class Judge:
         foreign = FETCHERS | DECODERS
         piped = [other for other in command.upstream if _names(other) & foreign]
         inner = [other for other in command.inner if _names(other) & foreign]
-        if piped or inner or self._was_fetched(danger.targets_of(rest)[:1]):
+        if (piped and runs_its_input(name, rest)) or inner or self._was_fetched(danger.targets_of(rest)[:1]):
             return Finding(Level.RISKY, f"{name} runs what it has just fetched or decoded")
         return Finding(Level.PLAIN, f"{name} can do anything")
 

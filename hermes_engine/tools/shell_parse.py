@@ -149,7 +149,11 @@ def _skips_text(root: Node, source: bytes) -> bool:
         count += 1
         if count > _MOST_NODES:
             return True
+        body = cursor.node is not None and cursor.node.type == "heredoc_body"
         if cursor.goto_first_child():
+            first = cursor.node
+            if body and first is not None and not _RUNS_INSIDE.search(source[end : first.start_byte]):
+                end = first.start_byte  # text before the first variable is no node of its own
             continue
         node = cursor.node
         if node is not None:
@@ -165,6 +169,7 @@ def _skips_text(root: Node, source: bytes) -> bool:
                 return bool(source[end:].replace(b"\\\n", b"").strip(b" \t\n"))
 
 
+_RUNS_INSIDE = re.compile(rb"\$[({]|`")
 _ONE_LINE = frozenset(
     {
         "command", "command_name", "concatenation", "variable_assignment", "variable_assignments", "ansi_c_string",

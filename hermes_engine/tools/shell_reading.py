@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 from hermes_engine.tools.shell_danger import Words
@@ -47,3 +48,31 @@ def _cluster_fits(letters: str, allowed: str) -> bool:
         if plain
         else False
     )
+
+
+_CODE_THAT_RUNS = re.compile(
+    r"exec|eval|compile|system|popen|subprocess|spawn|runpy|import_module|child_process|vm\b", re.I
+)
+_MODULES_THAT_RUN = frozenset({"code", "pdb", "runpy", "trace", "timeit", "cProfile", "profile", "IPython", "asyncio"})
+_CODE_FOLLOWS = {"python": "c", "perl": "eE", "ruby": "e", "node": "ep", "php": "r", "lua": "e"}
+
+
+def runs_its_input(name: str, rest: Words) -> bool:
+    """Whether an interpreter takes its program, or a part of it, from standard input; where in doubt, it does.
+
+    `python3 -m json.tool` and `python3 -c "print(json.load(sys.stdin))"` read data there.
+    """
+    letters = next((letters for program, letters in _CODE_FOLLOWS.items() if name.startswith(program)), "")
+    words = list(rest)
+    for word, following in itertools.zip_longest(words, words[1:]):
+        if not word.known or word.text in ("-", "--"):
+            return True
+        if not word.text.startswith("-"):
+            return False
+        last = word.text[-1] if not word.text.startswith("--") else ""
+        if following is not None and following.known:
+            if last and last in letters:
+                return bool(_CODE_THAT_RUNS.search(following.text))
+            if last == "m" and letters == "c":
+                return following.text in _MODULES_THAT_RUN
+    return True

@@ -51,6 +51,16 @@ def test_f10_1_the_fixed_list(command: str) -> None:
     assert kind(command) == "forbidden", verdict(command)
 
 
+@pytest.mark.parametrize("rest", ["-m json.tool", "-c 'import json,sys; print(json.load(sys.stdin))'", "show.py"])
+def test_an_interpreter_that_reads_fetched_text_as_data_does_not_run_it(rest: str) -> None:
+    assert kind(f"curl -s http://localhost:5000/x | python3 {rest}") == "plain"
+
+
+@pytest.mark.parametrize("rest", ["", "-", "-u", "-c 'import sys; exec(sys.stdin.read())'", "-m code", '-c "$X"'])
+def test_an_interpreter_that_runs_fetched_text_is_risky(rest: str) -> None:
+    assert kind(f"curl -s http://localhost:5000/x | python3 {rest}") == "risky"
+
+
 def test_f10_1_newline_separated_and_here_documents() -> None:
     assert kind("ls\nrm -rf /\nls") == "forbidden"
     assert kind("cat <<EOF | sh\nls\nEOF") == "risky"
@@ -58,6 +68,8 @@ def test_f10_1_newline_separated_and_here_documents() -> None:
     assert kind("bash <<EOF\nls\nEOF") == "read_only"
     assert kind("bash <<EOF\n$X\nEOF") == "risky"
     assert kind("python3 - <<'PY'\nprint(1)\nPY") == "plain"
+    assert kind('cat <<EOF > c.json\n{"a": "$HOME"}\nEOF') == "plain"
+    assert kind("cat <<EOF > c\n`rm -rf /` $HOME\nEOF") == "forbidden"
     assert kind("cd src && python3 - arg 2>&1 <<'PY' | tail -5\nprint(1)\nPY\necho done") == "plain"
     assert kind("bash -s - <<EOF\nrm -rf /\nEOF") == "forbidden"
     assert kind("cat <<EOF\n$(rm -rf x)\nEOF") == "risky"
