@@ -4,6 +4,7 @@ the tools on offer. Pure: request in, step out; the words themselves stand in `d
 
 from __future__ import annotations
 
+import json
 import random
 import re
 from collections.abc import Callable, Sequence
@@ -163,7 +164,21 @@ def _spawn(scene: Scene) -> Step | None:
         if scene.offers("spawn_agent"):
             return Step("", scene.words.spawn_thought, tuple(("spawn_agent", agent) for agent in agents))
         return None
-    return Step(scene.words.spawned.format(result="\n\n".join(_fenced(text, 30) for _, text in scene.results)))
+    return Step(scene.words.spawned.format(result="\n".join(_reports(text) for _, text in scene.results)))
+
+
+def _reports(text: str) -> str:
+    """What each agent answered, a line each; the text itself where it is no result of theirs."""
+    try:
+        entries = json.loads(text)["results"]
+        return "\n".join(f"- {entry['status']}: {_first_words(entry['answer'] or entry['error'])}" for entry in entries)
+    except (ValueError, TypeError, KeyError):
+        return _fenced(text, 30)
+
+
+def _first_words(answer: str) -> str:
+    lines = [line.strip("# ") for line in answer.splitlines() if line.strip() and not line.startswith("_demo")]
+    return " ".join(" ".join(lines[:3]).split())[:160]
 
 
 def _code(scene: Scene) -> Step | None:
