@@ -38,4 +38,9 @@ def make_client(
         return DemoClient(seed, paced=paced)
     from hermes_engine.clients.openai_client import OpenAIClient
 
-    return OpenAIClient(endpoint, provider, pool_limit=pool_limit, prices=prices)
+    client = OpenAIClient(endpoint, provider, pool_limit=pool_limit, prices=prices)
+    if provider.tool_mode == "native":
+        return client
+    from hermes_engine.clients.schema_client import SchemaClient
+
+    return SchemaClient(client)

@@ -170,6 +170,8 @@ class ProviderSettings(Section):
     """Whether to ask the server for token counts (`stream_options`)."""
     text_tool_calls: bool = False
     """Whether calls that a model writes as text are taken as calls."""
+    tool_mode: Literal["native", "json_schema"] = "native"
+    """native | json_schema: tools as such, or as a JSON schema, for servers that hold a model to no tool call."""
     send_reasoning: Literal["off", "reasoning_content"] = "off"
     """off | reasoning_content: whether earlier turns' reasoning is sent back, and under which name."""
     context_window: Count | None = None
