@@ -65,21 +65,20 @@ def toolsets_for(task: Task, parent: AgentSpec, profile: Sequence[str] | None, *
     A parent that lists only `delegation` hands down the default sets. `profile` holds the sets of another profile.
 
     Raises:
-        ToolFault, UnknownName: a set was asked for by name that does not exist or that the parent lacks.
+        ToolFault, UnknownName: a set was asked for by name that does not exist or that this child cannot have.
     """
     offered = set(parent.toolsets)
     if offered == {"delegation"}:
         offered |= set(DEFAULT_TOOLSETS)
-    wanted = set(offered if profile is None else profile)
-    if task.toolsets is not None:
-        wanted = set(expand(task.toolsets))
+    offered -= _NEVER_FOR_CHILDREN if may_spawn else _NEVER_FOR_CHILDREN | {"delegation"}
+    if task.toolsets is None:
+        wanted = offered if profile is None else offered & set(profile)
+    else:
+        wanted = offered & set(expand(task.toolsets))
         lacking = [name for name in task.toolsets if name not in EVERYTHING and name not in offered]
         if lacking:
             told = ", ".join(name for name in TOOLSETS if name in offered) or "none"
-            raise ToolFault(f"no child can have {', '.join(lacking)}: its parent has not; on offer: {told}")
-    wanted &= offered - _NEVER_FOR_CHILDREN
-    if not may_spawn:
-        wanted.discard("delegation")
+            raise ToolFault(f"this child cannot have {', '.join(lacking)}; on offer: {told}")
     return tuple(name for name in TOOLSETS if name in wanted)
 
 

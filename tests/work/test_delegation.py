@@ -2,34 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import pytest
-
-from tests.conftest import Serve
 from tests.server.answers import hang, status
 from tests.work.support import Heard, by_prompt, call, first_user, say, spawn
 
 
-@pytest.fixture
-def hear(serve: Serve, tmp_path: Path) -> Iterator[Callable[..., Heard]]:
-    started: list[Heard] = []
-    work = tmp_path / "work"
-    work.mkdir()
-
-    def start(script: Any, **options: Any) -> Heard:
-        started.append(Heard(serve(script), work, **options))
-        return started[-1]
-
-    yield start
-    for heard in started:
-        heard.engine.close()
-
-
 def test_results_come_back_in_order_one_for_each(hear: Callable[..., Heard]) -> None:
-    heard = hear(by_prompt({"split": [spawn("task a", {"goal": "task b", "context": "mind"}, "task c"), say("all in")]}))
+    heard = hear(
+        by_prompt({"split": [spawn("task a", {"goal": "task b", "context": "mind"}, "task c"), say("all in")]})
+    )
     ended = heard.ask("split the work")
     assert (ended.status, ended.answer) == ("ok", "all in")
     results = heard.results()
@@ -45,7 +28,9 @@ def test_results_come_back_in_order_one_for_each(hear: Callable[..., Heard]) -> 
 
 def test_f3_1_f12_2_a_hanging_and_a_failing_child_cost_only_themselves(hear: Callable[..., Heard]) -> None:
     tasks = ["good", {"prompt": "silent", "timeout_seconds": 0.5}, "refused"]
-    heard = hear(by_prompt({"split": [spawn(*tasks), say("ok")], "silent": hang(30), "refused": status(401, "bad key")}))
+    heard = hear(
+        by_prompt({"split": [spawn(*tasks), say("ok")], "silent": hang(30), "refused": status(401, "bad key")})
+    )
     heard.ask("split the work")
     told = heard.results()["results"]
     assert [entry["status"] for entry in told] == ["ok", "timeout", "error"]
@@ -58,7 +43,9 @@ def test_f3_5_no_more_at_once_than_allowed(hear: Callable[..., Heard], isolated_
     isolated_home.mkdir(parents=True)
     (isolated_home / "config.yaml").write_text("delegation: {max_concurrent: 3}\n")
     tasks = [f"task {number:02}" for number in range(20)]
-    heard = hear(by_prompt({"split": [spawn(*tasks), say("ok")], "task": lambda seen: say(first_user(seen), delay=0.1)}))
+    heard = hear(
+        by_prompt({"split": [spawn(*tasks), say("ok")], "task": lambda seen: say(first_user(seen), delay=0.1)})
+    )
     heard.ask("split the work")
     assert [entry["answer"] for entry in heard.results()["results"]] == tasks
     children = [seen for seen in heard.server.requests if first_user(seen).startswith("task")]
