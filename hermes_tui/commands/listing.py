@@ -13,7 +13,12 @@ from hermes_tui.commands.host import Completion
 from hermes_tui.texts import _
 
 if TYPE_CHECKING:
+    from hermes_engine.session import AgentRow
+    from hermes_engine.store.agents import AgentRecord
     from hermes_engine.store.sessions import SessionRow, SessionStore
+
+QUIET_SECONDS = 90.0
+"""An agent that says nothing for longer is called quiet."""
 
 _UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "m"), (1.0, "s"))
 
@@ -53,6 +58,28 @@ def money(used: Usage) -> str:
     if not used.cost_known:
         return _("unknown")
     return f"${used.cost_usd:.4f}" if 0 < used.cost_usd < 0.01 else f"${used.cost_usd:.2f}"
+
+
+def agent_columns() -> tuple[str, ...]:
+    """Headings of `agent_rows`."""
+    return _("id"), _("agent"), _("kind"), _("state"), _("doing"), _("time"), _("tokens"), _("cost")
+
+
+def agent_rows(rows: Iterable[AgentRow | AgentRecord]) -> tuple[tuple[str, ...], ...]:
+    """Cells of agents and tasks, at work and ended."""
+    return tuple(_agent_cells(row, time.time()) for row in rows)
+
+
+def _agent_cells(row: AgentRow | AgentRecord, now: float) -> tuple[str, ...]:
+    state = _(row.state.replace("_", " "))
+    if getattr(row, "needs", "") or getattr(row, "request", ""):
+        state = _("needs you")
+    elif row.state == "running" and now - (heard := getattr(row, "heard", now)) > QUIET_SECONDS:
+        state = _("quiet {span}").format(span=span(now - heard))
+    took = span((row.ended or now) - row.started) if row.started else ""
+    doing = one_line((row.activity if row.live else "") or row.title, 80)
+    cost = money(row.usage) if row.usage.total_tokens else ""
+    return row.id, row.name, row.kind, state, doing, took, thousands(row.usage.total_tokens), cost
 
 
 def recent_sessions(store: SessionStore, *, limit: int) -> Sequence[SessionRow]:

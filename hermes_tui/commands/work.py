@@ -1,4 +1,4 @@
-"""Slash commands about what runs: agents, the queue, stopping, steering, batch runs. Knows no front end."""
+"""Slash commands about what waits and what runs in numbers: the queue, batch runs. Knows no front end."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from hermes_engine.errors import UnknownName, UsageError
 from hermes_tui.cleaning import one_line
 from hermes_tui.commands.host import CommandHost, Completion, Output
-from hermes_tui.commands.listing import file_completions, span, thousands
+from hermes_tui.commands.listing import file_completions
 from hermes_tui.commands.registry import command, words
-from hermes_tui.texts import _, ngettext
+from hermes_tui.texts import _
 
 if TYPE_CHECKING:
     from hermes_engine.session import AgentRow
@@ -22,90 +22,6 @@ RUNS = Path("data")
 """Where the runs of a folder are."""
 
 OUTCOMES = ("kept", "rejected", "failed", "invalid")
-QUIET_SECONDS = 90.0
-"""An agent that says nothing for longer is called quiet."""
-
-
-def _agent_table(rows: Sequence[AgentRow]) -> tuple[tuple[str, ...], ...]:
-    now = time.time()
-    table = []
-    for row in rows:
-        state = row.state
-        if row.needs:
-            state = _("needs you")
-        elif row.state == "running" and row.heard and now - row.heard > QUIET_SECONDS:
-            state = _("quiet {span}").format(span=span(now - row.heard))
-        took = span((row.ended or now) - row.started) if row.started else ""
-        doing = one_line(row.activity or row.title, 80)
-        table.append((row.name, row.kind, state, doing, took, thousands(row.usage.total_tokens)))
-    return tuple(table)
-
-
-def _columns() -> tuple[str, ...]:
-    return _("agent"), _("kind"), _("state"), _("doing"), _("time"), _("tokens")
-
-
-@command("agents", help="Everything that is running", group="Work", while_busy=True)
-def agents(host: CommandHost, args: str) -> None:
-    if not host.open_screen("agents"):
-        host.show(Output("table", title=_("Agents"), columns=_columns(), rows=_agent_table(host.engine.agents())))
-
-
-@command("tasks", help="Work beside this chat", group="Work", while_busy=True)
-def tasks(host: CommandHost, args: str) -> None:
-    rows = [row for row in host.engine.agents() if row.kind in ("background", "batch")]
-    if not rows:
-        host.show(Output("text", _("Nothing runs beside this chat.")))
-        return
-    host.show(Output("table", title=_("Tasks"), columns=_columns(), rows=_agent_table(rows)))
-
-
-def _running(host: CommandHost) -> list[AgentRow]:
-    return [row for row in host.engine.agents() if row.state == "running"]
-
-
-def _stop_words(host: CommandHost, typed: str) -> list[Completion]:
-    rows = [(row.name, one_line(row.title, 60)) for row in _running(host)]
-    return words(typed, [("all", _("everything that runs")), *rows])
-
-
-@command("stop", args="[name|all]", help="Stop this chat's turn, one agent, or all", group="Work", while_busy=True,
-         complete=_stop_words)  # fmt: skip
-def stop(host: CommandHost, args: str) -> None:
-    engine = host.engine
-    if not args:
-        if not engine.interrupt(host.session):
-            raise UsageError(_("nothing runs in this chat"), hint="/stop all")
-        return
-    running = _running(host)
-    chosen = running if args == "all" else [row for row in running if args in (row.name, row.id)]
-    if args != "all" and not chosen:
-        raise UnknownName("running agent", args, [row.name for row in running])
-    count = sum(engine.stop_agent(row.id) for row in chosen)
-    if not count:
-        raise UsageError(_("nothing runs"))
-    host.show(Output("text", ngettext("Stopping {n} agent.", "Stopping {n} agents.", count).format(n=count)))
-
-
-def _steer_words(host: CommandHost, typed: str) -> list[Completion]:
-    if " " in typed:
-        return []
-    return words(typed, [(row.name, one_line(row.title, 60)) for row in _running(host) if row.kind != "batch"])
-
-
-@command("steer", args="[name] TEXT", help="Tell a running agent something before its next step", group="Work",
-         while_busy=True, complete=_steer_words)  # fmt: skip
-def steer(host: CommandHost, args: str) -> None:
-    if not args:
-        raise UsageError(_("what should it be told?"), hint="/steer TEXT")
-    name, _blank, rest = args.partition(" ")
-    named = [row for row in _running(host) if row.name == name and row.session and row.kind != "batch"]
-    if named and rest.strip():
-        host.engine.steer(named[0].session, rest.strip())
-    else:
-        host.steer(args)
-
-
 _QUEUE_VERBS = ("drop", "up", "edit", "send", "clear")
 
 
@@ -151,14 +67,6 @@ def _show_queue(host: CommandHost, items: Sequence[str]) -> None:
         return
     rows = tuple((str(number), one_line(item, 200)) for number, item in enumerate(items, 1))
     host.show(Output("table", title=_("Waiting"), columns=("#", _("message")), rows=rows))
-
-
-@command("retry", help="Send the last message again", group="Work")
-def retry(host: CommandHost, args: str) -> None:
-    said = [message.content for message in host.engine.view(host.session).messages if message.role == "user"]
-    if not said:
-        raise UsageError(_("nothing was sent yet"))
-    host.engine.send(host.session, said[-1])
 
 
 def _batch_files(host: CommandHost, typed: str) -> list[Completion]:

@@ -1,7 +1,7 @@
 """Maps the events of one chat to blocks of its transcript, in one `match`. Knows no engine and no screen.
 
-Only the chat's own turns write into the transcript; what other agents ask is shown there too, since a person must
-be able to answer wherever they look.
+Only the chat's own turns write into the transcript, and the ends of tasks that were started from it. What other
+agents ask is shown there too, since a person must be able to answer wherever they look.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection
 from typing import Protocol
 
 from hermes_engine.events import (
+    AgentFinished,
     ApprovalAsked,
     ContextCompacted,
     Event,
@@ -27,10 +28,20 @@ from hermes_engine.events import (
     TurnFinished,
     TurnStarted,
 )
+from hermes_tui.outcomes import Outcome, heard, state_words, told
 from hermes_tui.presenter.past import line_of
 from hermes_tui.presenter.requests import request_block, settled_words
 from hermes_tui.texts import _
-from hermes_tui.widgets.blocks import AnswerBlock, Block, NoticeBlock, RequestBlock, ThoughtBlock, ToolBlock, UserBlock
+from hermes_tui.widgets.blocks import (
+    AnswerBlock,
+    Block,
+    NoticeBlock,
+    RequestBlock,
+    ResultBlock,
+    ThoughtBlock,
+    ToolBlock,
+    UserBlock,
+)
 from hermes_tui.widgets.times import seconds_short
 
 
@@ -50,11 +61,16 @@ class BlockList(Protocol):
 
 
 class ChatPresenter:
-    """One chat on one transcript. `session` and `agent` are whose turns are shown; `name_of` names other agents."""
+    """One chat on one transcript. `session` and `agent` are whose turns are shown; `name_of` names other agents,
+    `seen` is told of each agent whose result was shown.
+    """
 
-    def __init__(self, view: BlockList, name_of: Callable[[str], str]) -> None:
-        self._view, self._name_of = view, name_of
+    def __init__(
+        self, view: BlockList, name_of: Callable[[str], str], seen: Callable[[str], None] = lambda agent: None
+    ) -> None:
+        self._view, self._name_of, self._seen = view, name_of, seen
         self.requests: dict[str, RequestBlock] = {}
+        self._results: set[str] = set()
         self.show("", "")
 
     def show(self, session: str, agent: str) -> None:
@@ -98,6 +114,8 @@ class ChatPresenter:
                 self._settle(event, request)
             case Notice(session=session) if session in ("", self.session):
                 self._line(event)
+            case AgentFinished() if told(event):
+                self._ended(event)
             case _ if event.session == self.session and event.agent == self.agent:
                 self._own(event)
             case _:
@@ -125,6 +143,34 @@ class ChatPresenter:
                 self._end(event)
             case _:
                 pass
+
+    # Tasks
+
+    def _ended(self, event: AgentFinished) -> None:
+        if event.owner == self.session:
+            self.result(heard(event))
+            return
+        words = _("{name} of another chat: {state} · /agents shows it")
+        level = "info" if event.state == "done" else "warning"
+        self._view.add(NoticeBlock(words.format(name=event.name, state=state_words(event.state)), level))
+
+    def result(self, outcome: Outcome) -> None:
+        """Shows what a task of this chat brought, once."""
+        if outcome.id in self._results:
+            return
+        self._results.add(outcome.id)
+        self._seen(outcome.id)
+        self._view.add(
+            ResultBlock(
+                outcome.id,
+                name=outcome.name,
+                state=outcome.state,
+                heading=outcome.heading,
+                task=outcome.task,
+                answer=outcome.answer,
+                remains=tuple(outcome.remains()),
+            )
+        )
 
     def _line(self, event: Event) -> None:
         block = line_of(event)

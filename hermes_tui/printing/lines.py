@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hermes_engine import events
 from hermes_engine.events import Event
 from hermes_engine.messages import Display
 from hermes_tui.cleaning import escaped, one_line
+from hermes_tui.commands.listing import span
+from hermes_tui.outcomes import TASK_KINDS, Outcome, heard, state_words, told
 from hermes_tui.printing.streams import Style
 from hermes_tui.texts import _, ngettext
+
+_BESIDE = (events.BatchStarted, events.BatchFinished, events.AgentStarted, events.AgentFinished)
+"""Events that have a session of their own."""
 
 MARKS = {"ok": "▸", "error": "✗", "denied": "✗", "cancelled": "✗"}
 
@@ -35,37 +40,36 @@ class EventLines:
     """The fold for one session. `feed` an event, print what comes back.
 
     Attributes:
-        session: whose events count; batch runs are heard too.
+        session: whose events count; batch runs are heard too, and the beginning and end of agents that work for it.
         answers: whether the model's words and how the turn ended come out (one-shot prints these elsewhere).
         starts: whether a tool call also gets a line when it begins (where nothing else shows that it runs).
+        children: whether the calls of agents that work for it get lines too, with their names.
         clock: seconds, for how long thinking took.
     """
 
     session: str
     answers: bool = True
     starts: bool = False
+    children: bool = False
     clock: Callable[[], float] = time.monotonic
     _run: str = ""
     _pending: str = ""
     _printed: bool = False
     _thinking_since: float | None = None
     _model: str = ""
-    _children: dict[str, str] = field(default_factory=dict)
+    _names: dict[str, str] = field(default_factory=dict)
 
     def feed(self, event: Event) -> list[Line]:
         """Lines this event adds."""
         handler = _HANDLERS.get(type(event))
         if handler is None:
             return []
-        if isinstance(event, (events.BatchStarted, events.BatchFinished)):
+        if isinstance(event, _BESIDE) or event.session in (self.session, ""):
             return list(handler(self, event))
-        if event.session not in (self.session, ""):
-            return []
-        if isinstance(event, (events.AgentStarted, events.AgentFinished, events.Notice)):
-            return list(handler(self, event))
-        if event.parent_run:
-            return []
-        return list(handler(self, event))
+        name = self._names.get(event.agent, "") if self.children else ""
+        if name and isinstance(event, (events.ToolFinished, events.StepRetried)):
+            return [replace(line, text=f"  {name}: {line.text}") for line in handler(self, event)]
+        return []
 
     def turn_started(self, event: events.TurnStarted) -> Iterator[Line]:
         self._run, self._pending, self._printed, self._thinking_since = event.run, "", False, None
@@ -130,16 +134,24 @@ class EventLines:
         yield Line(f"· {one_line(event.text)}", style.get(event.level, "dim"))
 
     def agent_started(self, event: events.AgentStarted) -> Iterator[Line]:
-        if event.kind in ("child", "background", "worker"):
-            self._children[event.agent] = one_line(event.name, 40)
-            yield Line(f"▸ {_('started')} {self._children[event.agent]}: {one_line(event.title, 80)}", "dim")
+        if event.kind in TASK_KINDS and event.owner == self.session:
+            self._names[event.agent] = one_line(event.name, 40)
+            yield Line(f"▸ {_('started')} {self._names[event.agent]}: {one_line(event.title, 80)}", "dim")
 
     def agent_finished(self, event: events.AgentFinished) -> Iterator[Line]:
-        name = self._children.pop(event.agent, "")
-        if name:
+        own = event.owner == self.session
+        if own and told(event):
+            yield from outcome_lines(heard(event))
+        elif own and self._names.get(event.agent):
             good = event.state == "done"
             reason = f": {one_line(event.error, 200)}" if event.error else ""
-            yield Line(f"{'✓' if good else '✗'} {name} {event.state}{reason}", "dim" if good else "yellow")
+            name, state = self._names[event.agent], state_words(event.state)
+            yield Line(f"{'✓' if good else '✗'} {name} {state}  {span(event.seconds)}{reason}", _mood(good))
+        elif not own and told(event):
+            words = _("{name} of another chat: {state}")
+            text = words.format(name=one_line(event.name, 40), state=state_words(event.state))
+            yield Line(f"· {text}", _mood(event.state == "done"))
+        self._names.pop(event.agent, None)
 
     def batch_started(self, event: events.BatchStarted) -> Iterator[Line]:
         rows = ngettext("{n} row", "{n} rows", event.total).format(n=event.total)
@@ -202,14 +214,31 @@ def counts_line(counts: Any) -> str:
     return ", ".join(f"{value} {name}" for name, value in counts.items() if value or name == "kept") or "0 rows"
 
 
-def request_lines(event: events.ApprovalAsked | events.QuestionAsked) -> list[Line]:
-    """A waiting request with its numbered answers. Nothing of what is to be approved is hidden or cut."""
+def _mood(good: bool) -> Style:
+    return "dim" if good else "yellow"
+
+
+def outcome_lines(outcome: Outcome) -> list[Line]:
+    """What a task brought: who, its task, its answer as the model's own words, and what is to be known besides."""
+    good = outcome.state == "done"
+    lines = [Line(f"{'✓' if good else '✗'} {one_line(outcome.name, 40)} {outcome.heading}", "bold")]
+    lines += [Line(f"  {one_line(part, 160)}", "dim") for part in outcome.task.split("\n") if part.strip()]
+    lines += [Line(part, answer=True) for part in outcome.answer.strip("\n").split("\n") if outcome.answer.strip()]
+    lines += [Line(f"  {part}", _mood(good)) for part in outcome.remains()]
+    return [*lines, Line("")]
+
+
+def request_lines(event: events.ApprovalAsked | events.QuestionAsked, asker: str = "") -> list[Line]:
+    """A waiting request with its numbered answers; `asker` names another agent. Nothing of what is to be approved is
+    hidden or cut.
+    """
+    who = _("{name} asks: ").format(name=one_line(asker, 40)) if asker else ""
     if isinstance(event, events.QuestionAsked):
-        lines = [Line(f"◆ {one_line(event.question)}", "bold")]
+        lines = [Line(f"◆ {who}{one_line(event.question)}", "bold")]
         lines += [Line(f"  {n} {one_line(choice)}") for n, choice in enumerate(event.choices, 1)]
         lines.append(Line("  " + (_("a number, or your own words") if event.choices else _("type the answer"))))
         return lines
-    lines = [Line(f"◆ {escaped(event.title).replace(chr(10), ' ')}", "bold")]
+    lines = [Line(f"◆ {who}{escaped(event.title).replace(chr(10), ' ')}", "bold")]
     if event.detail and event.detail.strip() != event.title.strip():
         lines += [Line(f"  │ {part}") for part in escaped(event.detail).split("\n")]
     if event.reason:

@@ -44,8 +44,13 @@ THIS_VERSION = [
     "status",
     "quit",
 ]
-LATER = ["background", "bg", "spawn", "kanban", "fork", "rewind"]
+LATER = ["kanban", "fork", "rewind"]
 WORKS_WHILE_BUSY = [
+    "background",
+    "bg",
+    "spawn",
+    "tasks",
+    "attach",
     "stop",
     "steer",
     "agents",

@@ -95,10 +95,9 @@ def test_a_tool_call_is_one_line() -> None:
     assert feed(EventLines("s", starts=True), fed[0]) == ["▸ Run pytest -q …"]
 
 
-def test_other_chats_and_child_runs_are_not_printed() -> None:
+def test_other_chats_are_not_printed() -> None:
     lines = EventLines("s")
     assert feed(lines, events.TextDelta(session="other", text="no\n")) == []
-    assert feed(lines, events.TextDelta(session="s", parent_run="r", text="no\n")) == []
 
 
 def test_a_failed_turn_prints_what_came_and_why() -> None:

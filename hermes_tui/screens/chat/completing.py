@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from hermes_tui.screens.chat.files import FileFinder
+from hermes_tui.files import FileFinder, mention
 from hermes_tui.widgets.menu import Proposal
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Completing:
     def _completes(before: str) -> bool:
         if before.startswith("/"):
             return "\n" not in before
-        return _mention(before) is not None
+        return mention(before) is not None
 
     async def _look(self) -> None:
         while True:
@@ -87,17 +87,8 @@ class Completing:
         return [Proposal(item.text, item.help, item.start) for item in complete(text, self._host)]
 
     def _mentions(self, text: str) -> list[Proposal]:
-        at = _mention(text)
+        at = mention(text)
         if at is None:
             return []
         found = self._files.find(self._desk.cwd, text[at + 1 :])
         return [Proposal(f"@{path}", "", at) for path in found]
-
-
-def _mention(before: str) -> int | None:
-    """Where the `@` of the word before the cursor stands, or None."""
-    at = before.rfind("@")
-    if at < 0 or (at and not before[at - 1].isspace()):
-        return None
-    word = before[at + 1 :]
-    return None if any(letter.isspace() for letter in word) else at

@@ -372,8 +372,7 @@ class ChatScreen(SteadyScreen[None]):
 
     def on_transcript_opened(self, message: Transcript.Opened) -> None:
         """The agent behind a result is wanted."""
-        if not self.host.open_screen("agents", agent=message.agent):
-            self.sending.remark(_("/tasks lists it"))
+        self.host.open_screen("agents", agent=message.agent)
 
     def on_transcript_copied(self, message: Transcript.Copied) -> None:
         """A block's text is wanted."""

@@ -4,6 +4,7 @@ from hermes_tui.widgets.blocks.answer import AnswerBlock
 from hermes_tui.widgets.blocks.base import Block
 from hermes_tui.widgets.blocks.notice import NoticeBlock, OutputBlock
 from hermes_tui.widgets.blocks.request import Option, RequestBlock
+from hermes_tui.widgets.blocks.result import ResultBlock
 from hermes_tui.widgets.blocks.thought import ThoughtBlock
 from hermes_tui.widgets.blocks.tool import ToolBlock
 from hermes_tui.widgets.blocks.user import UserBlock
@@ -16,6 +17,7 @@ __all__ = [
     "Option",
     "OutputBlock",
     "RequestBlock",
+    "ResultBlock",
     "ThoughtBlock",
     "ToolBlock",
     "UserBlock",

@@ -14,7 +14,7 @@ from textual.selection import Selection
 from textual.strip import Strip
 
 from hermes_tui.texts import _
-from hermes_tui.widgets.blocks import Option, RequestBlock, UserBlock, WelcomeBlock
+from hermes_tui.widgets.blocks import Option, RequestBlock, ResultBlock, UserBlock, WelcomeBlock
 from hermes_tui.widgets.transcript.view import TranscriptView
 
 
@@ -26,7 +26,8 @@ class Transcript(TranscriptView, can_focus=True):
         Binding("down,j", "cursor(1)", _("Block below"), show=False, id="transcript.down"),
         Binding("left_square_bracket", "turn(-1)", _("Message before"), show=False, id="transcript.previous"),
         Binding("right_square_bracket", "turn(1)", _("Message after"), show=False, id="transcript.next"),
-        Binding("space,enter", "fold", _("Open or close"), show=False, id="transcript.fold"),
+        Binding("space", "fold", _("Open or close"), show=False, id="transcript.fold"),
+        Binding("enter", "open", _("Open"), show=False, id="transcript.open"),
         Binding("y", "copy", _("Copy the block"), show=False, id="transcript.copy"),
         Binding("pageup", "page(-1)", _("Page up"), show=False, id="transcript.page_up"),
         Binding("pagedown", "page(1)", _("Page down"), show=False, id="transcript.page_down"),
@@ -48,6 +49,13 @@ class Transcript(TranscriptView, can_focus=True):
         def __init__(self, text: str) -> None:
             super().__init__()
             self.text = text
+
+    class Opened(Message):
+        """The person wants to see the agent a result came from."""
+
+        def __init__(self, agent: str) -> None:
+            super().__init__()
+            self.agent = agent
 
     class Copied(Message):
         """The person asked for a block's text."""
@@ -94,6 +102,13 @@ class Transcript(TranscriptView, can_focus=True):
         """Opens or closes the block."""
         if self._cursor is not None:
             self._cursor.toggle()
+
+    def action_open(self) -> None:
+        """Opens what stands behind the block, or its details."""
+        if isinstance(self._cursor, ResultBlock):
+            self.post_message(self.Opened(self._cursor.agent))
+        else:
+            self.action_fold()
 
     def toggle_last(self) -> bool:
         """Opens or closes the newest block that has details; whether there is one."""
@@ -153,6 +168,8 @@ class Transcript(TranscriptView, can_focus=True):
         elif isinstance(block, WelcomeBlock):
             if text := block.suggestion_at(row):
                 self.post_message(self.Suggested(text))
+        elif isinstance(block, ResultBlock) and row == 0:
+            self.post_message(self.Opened(block.agent))
         elif row == 0 and block.openable:
             block.toggle()
 

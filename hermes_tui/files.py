@@ -31,6 +31,15 @@ class FileFinder:
         return rank(self._files, typed)[:limit]
 
 
+def mention(before: str) -> int | None:
+    """Where the `@` of the word before the cursor stands, or None."""
+    at = before.rfind("@")
+    if at < 0 or (at and not before[at - 1].isspace()):
+        return None
+    word = before[at + 1 :]
+    return None if any(letter.isspace() for letter in word) else at
+
+
 def _walk(folder: Path) -> Iterator[str]:
     """Files and folders (ending in `/`), nearest first."""
     end = time.monotonic() + MAX_SECONDS

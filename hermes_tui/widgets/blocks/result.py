@@ -1,0 +1,76 @@
+"""What a task brought: who it was, what it was asked, its answer as Markdown, and how to open it. Knows no engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.style import Style
+from rich.text import Text
+
+from hermes_tui.cleaning import clean, one_line
+from hermes_tui.texts import _
+from hermes_tui.widgets.blocks.answer import AnswerBlock
+from hermes_tui.widgets.blocks.base import INSET, indented
+from hermes_tui.widgets.look import Look
+from hermes_tui.widgets.rows import BLANK, Row, blank, row_of
+
+MAX_ROWS = 30
+"""Rows of an answer shown before it is opened; a little more is shown whole."""
+
+
+class ResultBlock(AnswerBlock):
+    """The end of one task. `agent` is what opens, `task` the first lines of its prompt, `remains` further lines."""
+
+    def __init__(
+        self,
+        agent: str,
+        *,
+        name: str,
+        state: str,
+        heading: str,
+        task: str,
+        answer: str,
+        remains: Sequence[str] = (),
+    ) -> None:
+        super().__init__(answer)
+        self.agent, self.name, self.state = agent, name, state
+        self.heading, self.task, self.remains = heading, task, tuple(remains)
+        self._folded = False
+
+    @property
+    def openable(self) -> bool:
+        return self._folded or self.open
+
+    def rows(self, width: int, look: Look) -> list[Row]:
+        sign, style = self._sign(look)
+        edge = Text(" " * INSET).append(f"{look.glyphs.background} ", look.soft).append(f"{sign} ", style)
+        head = Text(f"{one_line(self.name)} ", look.strong).append(self.heading, look.faint)
+        rows = indented(head, width, edge)
+        air = Text(" " * edge.cell_len)
+        rows += indented(Text(clean(self.task), look.faint), width, air)
+        answer = super().rows(width - INSET, look) if self.source.strip() else []
+        self._folded = len(answer) > MAX_ROWS + 3
+        shown = answer if self.open or not self._folded else answer[:MAX_ROWS]
+        if shown:
+            rows += [BLANK, *(row.behind([blank(INSET)], INSET, row.inset + INSET) for row in shown)]
+        if len(shown) < len(answer):
+            more = _("{count} more rows: Space").format(count=len(answer) - len(shown))
+            rows.append(row_of(Text(f"{' ' * (2 * INSET)}{look.glyphs.ellipsis} {more}", look.faint), 2 * INSET))
+        rows += [BLANK] if shown else []
+        for line in self.remains:
+            rows += indented(Text(clean(line), look.soft), width, air)
+        return [*rows, *indented(Text(_("Enter opens it · y copies the answer"), look.faint), width, air)]
+
+    def _sign(self, look: Look) -> tuple[str, Style]:
+        if self.state == "done":
+            return look.glyphs.good, look.good
+        if self.state in ("cancelled", "interrupted", "handed over"):
+            return look.glyphs.stopped, look.faint
+        return look.glyphs.bad, look.bad
+
+    def estimate(self, width: int) -> int:
+        rows = super().estimate(width - INSET)
+        return (rows if self.open else min(rows, MAX_ROWS)) + 4 + len(self.remains)
+
+    def copy_text(self) -> str:
+        return self.source or "\n".join(self.remains)

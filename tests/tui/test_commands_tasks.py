@@ -1,0 +1,162 @@
+"""The slash commands about tasks and agents on a real engine, seen through a host that keeps what is said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hermes_engine.errors import UsageError
+from hermes_engine.events import AgentFinished
+from hermes_engine.profiles import resolve
+from hermes_engine.settings import Overrides
+from hermes_tui.commands import complete
+from hermes_tui.commands.tasks import Wish, wish
+from tests.conftest import Serve
+from tests.server.scripted import ScriptedServer, call, hang, say
+from tests.tui.test_commands_run import Desk, said
+from tests.work.support import by_prompt, first_user, spawn
+
+Sit = Callable[[Any], tuple[Desk, ScriptedServer]]
+
+
+@pytest.fixture
+def sit(serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sit]:
+    """`sit(script)` opens a desk on a scripted server, in a folder with one file."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    (folder / "notes.md").write_text("x")
+    monkeypatch.chdir(folder)
+    desks: list[Desk] = []
+
+    def open_one(script: Any) -> tuple[Desk, ScriptedServer]:
+        server = serve(script)
+        desks.append(Desk(resolve(Overrides(model="scripted", base_url=server.base_url, mode="yolo")), folder))
+        return desks[-1], server
+
+    yield open_one
+    for desk in desks:
+        desk.engine.close()
+
+
+def ended(desk: Desk) -> list[AgentFinished]:
+    return [event for event in desk.events if isinstance(event, AgentFinished)]
+
+
+def test_a_task_starts_at_once_while_a_turn_runs_in_a_session_of_its_own(sit: Sit) -> None:
+    desk, server = sit(by_prompt({"wait": hang(60), "look": say("found it")}))
+    desk.engine.send(desk.session, "wait")
+    desk.until(lambda: server.requests)
+    assert said(desk.do("/bg look around\nand further")).strip() == "⚙ look runs in the background · /tasks"
+    desk.until(lambda: ended(desk))
+    assert desk.engine.busy(desk.session)
+    end = ended(desk)[0]
+    assert (end.kind, end.owner, end.answer, end.prompt) == (
+        "background", desk.session, "found it", "look around\nand further",
+    )  # fmt: skip
+    assert end.session != desk.session
+    rows = desk.do("/tasks").rows
+    assert [(row[0], row[1], row[2], row[3]) for row in rows] == [(end.agent, "look", "background", "done")]
+    assert desk.do("/background").rows == rows, "alone it lists"
+
+
+def test_spawn_starts_an_agent_below_the_chat(sit: Sit) -> None:
+    desk, _server = sit(by_prompt({}))
+    assert "works beside this chat" in said(desk.do("/spawn count the files"))
+    desk.until(lambda: ended(desk))
+    row = next(row for row in desk.engine.agents() if row.kind == "child")
+    assert (row.parent, row.bound) == (desk.engine.view(desk.session).agent, False)
+    assert desk.do("/spawn").kind == "error"
+
+
+def test_options_stand_before_the_task() -> None:
+    assert wish("do --this  now") == Wish("do --this  now", None, None, False)
+    assert wish("--worktree --profile reviewer --model=a/b x\ny") == Wish("x\ny", "reviewer", "a/b", True)
+    assert wish("-- --worktree") == Wish("--worktree", None, None, False)
+    for wrong in ("--nosuch x", "--model", "--worktree=1 x", "--profile= x"):
+        with pytest.raises(UsageError):
+            wish(wrong)
+
+
+def test_files_and_profiles_are_proposed(sit: Sit) -> None:
+    desk, _server = sit([say("x")])
+    found = complete("/bg read @not", desk)
+    assert [(item.text, item.start) for item in found] == [("@notes.md", len("/bg read "))]
+    assert "reviewer" in [item.text for item in complete("/spawn --profile ", desk)]
+    assert [item.text for item in complete("/background --w", desk)] == ["--worktree"]
+    assert complete("/background read the", desk) == []
+
+
+def test_a_worktree_outside_a_repository_is_refused(sit: Sit) -> None:
+    desk, server = sit([say("x")])
+    assert "git" in desk.do("/background --worktree fix it").text
+    assert desk.do("/background --profile nosuch fix it").kind == "error"
+    assert server.requests == []
+
+
+def test_one_is_stopped_by_name_or_id_and_run_again(sit: Sit) -> None:
+    desk, server = sit(by_prompt({"silent": hang(60), "other": hang(60)}))
+    for line in ("/background silent one", "/background other one"):
+        desk.do(line)
+    desk.until(lambda: len(server.requests) == 2)
+    assert {"silent", "other", "all"} <= {item.text for item in complete("/stop ", desk)}
+    assert "still at work" in desk.do("/retry silent").text
+    other = next(row for row in desk.engine.agents() if row.name == "other")
+    desk.do("/stop silent")
+    desk.do(f"/stop {other.id}")
+    desk.until(lambda: len(ended(desk)) == 2)
+    assert [end.state for end in ended(desk)] == ["cancelled", "cancelled"]
+    server.script = by_prompt({"silent": say("fine now")})
+    assert said(desk.do("/retry silent")).strip() == "⚙ silent runs again · /tasks"
+    desk.until(lambda: len(ended(desk)) == 3)
+    assert ended(desk)[-1].answer == "fine now"
+    assert first_user(server.requests[-1]) == "silent one"
+
+
+def test_what_is_told_reaches_a_task_and_a_model_s_child_before_their_next_step(sit: Sit) -> None:
+    waits = call("terminal", {"command": "while [ ! -e go ]; do sleep 0.05; done"})
+    script = by_prompt(
+        {"split": [spawn("child work"), say("x")], "child": [waits, say("ok")], "task": [waits, say("ok")]}
+    )
+    desk, server = sit(script)
+    desk.engine.send(desk.session, "split")
+    desk.do("/background task here")
+    desk.until(lambda: sum(row.tools for row in desk.engine.agents() if row.kind != "chat") == 2)
+    for name in ("child", "task"):
+        assert "hears it" in desk.do(f"/steer {name} mind the gap").text
+    assert desk.do("/steer ag_nosuch x").kind == "error"
+    Path("go").touch()
+    desk.until(lambda: len(ended(desk)) == 2 and not desk.engine.busy(desk.session))
+    heard = [first_user(seen) for seen in server.requests if seen.messages[-1]["content"] == "mind the gap"]
+    assert sorted(heard) == ["child work", "task here"]
+
+
+def test_unknown_names_tell_what_there_is(sit: Sit) -> None:
+    desk, _server = sit(by_prompt({}))
+    desk.do("/background look around")
+    desk.until(lambda: ended(desk))
+    for line in ("/retry lok", "/attach lok", "/open lok", "/stop lok"):
+        assert "unknown" in desk.do(line).text
+        assert desk.shown[-1].kind == "error"
+    assert "look" in desk.do("/retry lok").text
+
+
+def test_one_is_watched_and_made_a_chat(sit: Sit) -> None:
+    desk, server = sit(by_prompt({"silent": hang(60)}))
+    desk.do("/background silent one")
+    desk.until(lambda: server.requests)
+    row = next(row for row in desk.engine.agents() if row.kind == "background")
+    assert desk.do("/attach silent").kind == "error", "nothing here can show it"
+    desk.has_screens = True
+    desk.do("/attach silent")
+    assert desk.screens["agents"] == {"agent": row.id}
+    assert "still at work" in desk.do("/open silent").text
+    desk.do("/stop silent")
+    desk.until(lambda: ended(desk))
+    desk.do("/attach silent --chat")
+    desk.do("/open silent")
+    assert desk.opened == [row.session, row.session]
+    view = desk.engine.open_session(Path.cwd(), resume=row.session)
+    assert view.messages[0].content == "silent one"
