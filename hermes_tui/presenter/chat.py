@@ -6,7 +6,7 @@ agents ask is shown there too, since a person must be able to answer wherever th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import Protocol
 
 from hermes_engine.events import (
@@ -71,6 +71,8 @@ class ChatPresenter:
         self._view, self._name_of, self._seen = view, name_of, seen
         self.requests: dict[str, RequestBlock] = {}
         self._results: set[str] = set()
+        self.own_name = "Hermes"
+        """Who asks, when it is the agent whose turns are shown."""
         self.show("", "")
 
     def show(self, session: str, agent: str) -> None:
@@ -88,6 +90,12 @@ class ChatPresenter:
         self._retry: NoticeBlock | None = None
         self._tools: dict[str, ToolBlock] = {}
         self._steered: list[UserBlock] = []
+
+    def adopt(self, blocks: Iterable[Block]) -> None:
+        """Blocks of a conversation that was opened in the middle of a turn: what comes of their calls goes there."""
+        for block in blocks:
+            if isinstance(block, ToolBlock):
+                self._tools |= {call.call_id: block for call in block.calls if not call.status}
 
     def steered(self, text: str) -> None:
         """The person sent a message into the running turn."""
@@ -317,7 +325,7 @@ class ChatPresenter:
         if event.request in self.requests:
             return
         own = event.agent == self.agent
-        block = request_block(event, "Hermes" if own else self._name_of(event.agent))
+        block = request_block(event, self.own_name if own else self._name_of(event.agent))
         self.requests[event.request] = block
         self._view.add(block)
 
