@@ -160,12 +160,12 @@ class Crew:
             await self.writer.fail(record)
 
     def _take_back(self) -> None:
-        """Every row is refused for one reason: the run ends, and none of them is failed for it."""
+        """Every row fails for one reason: the run ends, and none of them is failed for it."""
         for row, before in self.first_tries.streak:
             self.ledger.restore(row, before)
         self.stopped_for_all = True
         reason = self.redactor.text(self.first_tries.told)
-        self.stop(f"{len(self.first_tries.streak)} rows in a row were refused for one reason: {reason}")
+        self.stop(f"{len(self.first_tries.streak)} rows in a row failed for one reason: {reason}")
 
     def _note_untold(self, result: RowResult) -> None:
         usage, options = result.usage, self.options

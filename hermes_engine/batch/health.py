@@ -197,7 +197,7 @@ class Outage:
 
 
 class FirstTries:
-    """Notices when rows fail one after another on their first request for one and the same reason."""
+    """Notices when rows fail one after another, before any reply, for one and the same reason."""
 
     def __init__(self) -> None:
         self._reason = ""
@@ -208,7 +208,7 @@ class FirstTries:
 
     def note(self, row: str, result: RowResult, before: Failure | None) -> bool:
         """Takes in an ended row; whether the run is to stop."""
-        if not result.first_try:
+        if not result.unheard:
             self.streak.clear()
             return False
         reason, self.told = reason_of(result), result.error
@@ -220,7 +220,7 @@ class FirstTries:
 
     def same(self, result: RowResult) -> bool:
         """Whether a row ended for the reason the run was stopped for."""
-        return result.first_try and reason_of(result) == self._reason
+        return result.unheard and reason_of(result) == self._reason
 
 
 def reason_of(result: RowResult) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hermes_engine.errors import ServerFault, StreamBroken, StreamStalled
 from hermes_engine.messages import NO_USAGE, Message, Usage
 from hermes_engine.protocols import AgentSpec, ToolSchema
 
@@ -117,7 +118,7 @@ class RowResult:
         seconds: wall time.
         model: name sent to the endpoint.
         system_prompt, schemas: what the agent was given; the same objects in every row where they are equal.
-        first_try: it failed on its very first request, which was not repeated.
+        unheard: it failed before it got any reply, for a reason that may hold for every row.
     """
 
     stop_reason: str
@@ -138,15 +139,20 @@ class RowResult:
     schemas: Sequence[ToolSchema] = ()
 
     @property
-    def first_try(self) -> bool:
-        """Whether it failed on its very first request, which was not repeated."""
-        return self.stop_reason == "error" and self.turns == 0 and self.api_calls == 1
+    def unheard(self) -> bool:
+        """Whether it failed before it got any reply, for a reason that may hold for every row: its first request was
+        refused, or each try of it met a broken server."""
+        if self.stop_reason != "error" or self.turns:
+            return False
+        return self.api_calls == 1 or (self.api_calls > 1 and self.error_kind in _BROKEN)
 
     @property
     def tool_calls(self) -> int:
         """Calls that got a result."""
         return sum(item.count for item in self.tools.values())
 
+
+_BROKEN = (ServerFault.kind, StreamBroken.kind, StreamStalled.kind)
 
 Record = dict[str, Any]
 """One line of `trajectories.jsonl`, see the contract."""

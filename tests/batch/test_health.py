@@ -215,12 +215,25 @@ def test_twenty_equal_first_tries_in_a_row() -> None:
     assert not watch.same(refused("400 no such model"))
 
 
+@pytest.mark.parametrize("kind", ["server_error", "stream_broken", "stream_stalled"])
+def test_twenty_rows_that_met_a_broken_server_with_every_try(kind: str) -> None:
+    watch = FirstTries()
+    broken = refused("500 broken (tried 3×)", error_kind=kind, api_calls=3)
+    assert [watch.note(f"r{n}", broken, None) for n in range(20)] == [False] * 19 + [True]
+    assert watch.same(broken)
+    assert not watch.same(refused("500 broken (tried 3×)", error_kind=kind, api_calls=3, turns=1))
+    watch.note("kept", RowResult("done", turns=1, api_calls=1), None)
+    assert not any(watch.note("r", broken, None) for _ in range(19))
+
+
 @pytest.mark.parametrize(
     "other",
     [
         RowResult("done", turns=1, api_calls=1),
         refused("404 no such model"),
         refused(api_calls=3),
+        refused(error_kind="server_error", error="500 broken", api_calls=3),
+        refused(error_kind="rate_limit", api_calls=3),
         refused(turns=1),
         refused(api_calls=0, error_kind="row_place"),
     ],

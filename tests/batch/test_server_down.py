@@ -11,7 +11,7 @@ from hermes_engine.batch import health
 from hermes_engine.events import Notice
 from tests.batch.served import prompt_of, run
 from tests.conftest import Serve
-from tests.server.scripted import Answer, Seen, say, status
+from tests.server.scripted import Answer, Seen, chunk, drop, say, status, stream
 
 
 @pytest.fixture(autouse=True)
@@ -40,6 +40,30 @@ def test_a_server_that_refuses_every_third_request_loses_no_row(serve: Serve, tm
     assert done.counts == {"total": 40, "kept": 40}
     told = [event.text for event in done.events if isinstance(event, Notice) and "waits" in event.text]
     assert len(told) <= 3, "short pauses are nobody's concern"
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (status(500, "broken"), "broken"),
+        (drop(), "closed"),
+        (stream([chunk({"content": "half an ans"})], end="cut"), "broke within the reply"),
+    ],
+    ids=["500", "dropped", "cut off"],
+)
+def test_a_server_that_breaks_for_every_row_stops_the_run(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: Answer, says: str
+) -> None:
+    monkeypatch.setattr("random.uniform", lambda low, high: low / 50)  # the waits between tries
+    server = serve([answer])
+    done = run(tmp_path, server, [f"p{number}" for number in range(60)], num_workers=22)
+    assert (done.summary.state, done.summary.exit_code) == ("stopped", 1)
+    assert done.summary.reason.startswith("20 rows in a row failed for one reason: ")
+    assert says in done.summary.reason
+    assert done.counts == {"total": 60, "pending": 60}
+    assert len(server.requests) <= 3 * 44
+    again = run(tmp_path, serve([say("Yes.", "hm")]), resume=True)
+    assert again.counts == {"total": 60, "kept": 60}
 
 
 def test_rows_in_flight_when_a_cap_is_met_are_finished(serve: Serve, tmp_path: Path) -> None:
