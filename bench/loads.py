@@ -1,7 +1,8 @@
-"""The app with more at work than a person can start by hand: ten agents that stream, or a wide batch.
+"""The app with more at work than a person can start by hand: streaming chats, many agents, or a wide batch.
 
-`python -m bench.loads streams|batch N FILE [argument …]` is `hermes [argument …]`; SIGUSR2 then starts N further
-chats in the app's own engine, each with a turn, or a run of N workers over FILE. All of it is the program's own.
+`python -m bench.loads streams|agents|batch N FILE [argument …]` is `hermes [argument …]`; SIGUSR2 then starts, in the
+app's own engine, N further chats each with a turn, or N agents below the chat (and two background tasks for each five
+of them from 50 on), or a run of N workers over FILE. All of it is the program's own.
 """
 
 from __future__ import annotations
@@ -20,6 +21,15 @@ def streams(engine: Engine, count: int) -> None:
     """Opens chats beside the one on the screen and lets each stream an answer."""
     for _ in range(count):
         engine.send(engine.open_session(Path.cwd()).id, "tell all")
+
+
+def agents(engine: Engine, count: int) -> None:
+    """Starts agents as `/spawn` does and, beside many, tasks as `/background` does."""
+    chat = next(row.session for row in engine.agents() if row.kind == "chat")
+    for number in range(count):
+        engine.tasks.start(chat, f"agent number {number} works on its part", kind="child")
+    for number in range(count * 2 // 5 if count >= 50 else 0):
+        engine.tasks.start(chat, f"task number {number} in the background", kind="background")
 
 
 def batch(engine: Engine, workers: int, dataset: Path) -> None:
@@ -41,6 +51,8 @@ def main() -> None:
     def work() -> None:
         if kind == "streams":
             streams(_engines[0], count)
+        elif kind == "agents":
+            agents(_engines[0], count)
         else:
             batch(_engines[0], count, dataset)
 

@@ -79,6 +79,12 @@ class Terminal:
         """Seconds of processor time it has had, its children's not counted."""
         return cpu_clock(self.pid)
 
+    @property
+    def memory(self) -> float:
+        """Megabytes of memory it has now (RSS), its children's not counted."""
+        pages = int(Path(f"/proc/{self.pid}/statm").read_text("ascii").split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
     def write(self, keys: str) -> None:
         """Types."""
         os.write(self._fd, keys.encode())
