@@ -189,6 +189,10 @@ class State:
         living = self._instances.living() - {self.instance}
         return tuple(record for record in self.agents.list(states=OPEN_STATES) if record.instance in living)
 
+    def programs(self) -> dict[str, tuple[int, str]]:
+        """Pid and folder of the running processes, by instance."""
+        return self._instances.programs()
+
     def take_orders(self) -> tuple[Order, ...]:
         """What other processes ask of this one."""
         return self.orders.take(self.instance) if self._changes.changed() else ()

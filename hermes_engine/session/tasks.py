@@ -183,6 +183,10 @@ class Tasks:
         """Agents at work in other running programs, the newest first. Blocks."""
         return self._read(lambda state: state.elsewhere())
 
+    def programs(self) -> Mapping[str, tuple[int, str]]:
+        """Pid and folder of each running program, by the `instance` of its records. Blocks."""
+        return self._read(lambda state: state.programs())
+
     def results(self, session: str) -> Records:
         """Ended tasks of a chat whose results nobody has seen yet, oldest first. Blocks."""
         return self._read(lambda state: state.agents.unseen(session))
@@ -190,6 +194,10 @@ class Tasks:
     def seen(self, agents: Sequence[str]) -> None:
         """The person has seen these results. Returns at once."""
         self._keeper.delivered(agents)
+
+    def forget(self, agents: Sequence[str]) -> None:
+        """Takes ended agents out of the engine's list; their records stay. Returns at once."""
+        self._soon(lambda: [self._supervisor.forget(agent) for agent in agents])
 
     def events(self, session: str) -> Iterator[Event]:
         """Everything recorded of a conversation, run by run. Blocks."""

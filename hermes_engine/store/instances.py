@@ -131,6 +131,11 @@ class Instances:
             row["id"] for row in rows if is_alive(Identity(row["boot"], row["pid"], row["birth"]), row["heartbeat"])
         )
 
+    def programs(self) -> dict[str, tuple[int, str]]:
+        """Pid and folder of each instance that was not ended, by its id."""
+        rows = self._database.read("SELECT id, pid, cwd FROM instances WHERE ended IS NULL")
+        return {row["id"]: (row["pid"], row["cwd"]) for row in rows}
+
     def bury(self) -> tuple[str, ...]:
         """Marks instances that died without a word as ended; returns their ids."""
         living = self.living()
