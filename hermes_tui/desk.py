@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from hermes_engine.profiles import Resolved
     from hermes_engine.session import Engine, SessionView
     from hermes_tui.bridge import Bridge
-    from hermes_tui.outcomes import Outcome
     from hermes_tui.presenter.past import Past
     from hermes_tui.presenter.work import Work
 
@@ -31,9 +30,6 @@ T = TypeVar("T")
 
 MIN_PAUSE, TYPING_PAUSE = 1 / 30, 1 / 12
 """Least seconds between two drains of the bridge, and while the person types: their letters come first."""
-
-KEPT = 50
-"""Ended agents kept in the engine's list after they were seen, for whoever looks back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,16 +115,6 @@ class Desk:
         except HermesError:
             return Past()
 
-    def results(self, session: str) -> list[Outcome]:
-        """What tasks of a chat have brought that nobody has seen yet, oldest first. Blocks."""
-        from hermes_engine.errors import HermesError
-        from hermes_tui.outcomes import kept
-
-        try:
-            return [kept(record) for record in self.engine.tasks.results(session)] if self.engine else []
-        except HermesError:
-            return []
-
     def close(self, grace: float = 1.5) -> None:
         """Ends everything. Blocks up to about `grace` seconds."""
         if "bridge" in self.__dict__:
@@ -145,7 +131,7 @@ class Desk:
             view.title, view.model, view.profile, view.mode, view.cwd,
         )  # fmt: skip
         context = ContextFact(view.context_tokens, view.context_window, view.estimated) if view.messages else None
-        self.work.show(view.id, view.agent, usage=view.usage, context=context, messages=view.messages)
+        self.work.show(view.id, view.agent, usage=view.usage, context=context)
 
     @property
     def resumable(self) -> str:
@@ -159,11 +145,6 @@ class Desk:
         context = self.work.context
         if context.tokens and not context.window:
             self.work.context = ContextFact(context.tokens, window, context.estimated)
-
-    def seen(self, agent: str) -> None:
-        """The result of an agent was shown."""
-        if self.engine is not None:
-            self.engine.tasks.seen([agent])
 
     def refresh(self) -> None:
         """Takes over what commands may have changed."""
@@ -197,24 +178,13 @@ class Desk:
         """What goes on, for the bars and the sidebar."""
         if "work" not in self.__dict__:
             return WorkFacts(ask=ask)
-        work, engine = self.work, self.engine
-        rows = engine.agents() if engine is not None else ()
+        rows = self.engine.agents() if self.engine is not None else ()
         cap = self.resolved.settings.limits.max_cost_usd if self.resolved is not None else None
-        needs = len(engine.broker.pending()) if engine is not None else 0
+        needs = len(self.engine.broker.pending()) if self.engine is not None else 0
         needs = max(needs, ask.more + 1 if ask is not None else 0)
-        agents = work.forest.facts(rows)
-        return WorkFacts(agents, work.batches(), work.context, work.usage(cap), ask, needs, work.plan)
-
-    def see(self, agents: Sequence[str]) -> None:
-        """The person has seen the results of these agents; returns at once."""
-        self.work.forest.see(agents)
-        if self.engine is None or not agents:
-            return
-        self.engine.tasks.seen(agents)
-        past = self.work.forest.seen(self.engine.agents())[:-KEPT]
-        for agent in past:
-            self.work.tails.forget(agent)
-        self.engine.tasks.forget(past)
+        return WorkFacts(
+            self.work.agents(rows), self.work.batches(), self.work.context, self.work.usage(rows, cap), ask, needs
+        )
 
     def place_facts(self, *, doing: str, escape: str, hint: str, unseen: int) -> PlaceFacts:
         """Where the person is."""

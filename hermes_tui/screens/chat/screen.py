@@ -109,7 +109,7 @@ class ChatScreen(SteadyScreen[None]):
         if self._presenter is None:
             from hermes_tui.presenter.chat import ChatPresenter
 
-            self._presenter = ChatPresenter(self.transcript, self.desk.work.name_of, self.desk.seen)
+            self._presenter = ChatPresenter(self.transcript, self.desk.work.name_of)
         return self._presenter
 
     def _waiting(self) -> list[RequestBlock]:
@@ -130,8 +130,6 @@ class ChatScreen(SteadyScreen[None]):
         self.peek.forget()
         self.presenter.show(view.id, view.agent)
         self.transcript.extend(blocks_of(view.messages, past))
-        for outcome in await self.desk.off_loop(lambda: self.desk.results(view.id)):
-            self.presenter.result(outcome)
         for request in engine.broker.pending() if engine is not None else ():
             self.presenter.ask(request)
         if not view.messages:
@@ -369,10 +367,6 @@ class ChatScreen(SteadyScreen[None]):
         """A suggestion was clicked."""
         self.prompt.set_draft(message.text)
         self.prompt.focus_input()
-
-    def on_transcript_opened(self, message: Transcript.Opened) -> None:
-        """The agent behind a result is wanted."""
-        self.host.open_screen("agents", agent=message.agent)
 
     def on_transcript_copied(self, message: Transcript.Copied) -> None:
         """A block's text is wanted."""
