@@ -161,6 +161,8 @@ class Assembly:
         Raises:
             UnknownName, ConfigError: no such profile, or its files are wrong.
         """
+        if name == self.resolved.profile:
+            return self
         if name not in self._others:
             resolved = await in_thread(self.resolved.with_profile, name)
             on_always, deltas, wait_out = self._kept_for_others

@@ -31,7 +31,7 @@ from hermes_engine.work.conversation import Conversation, Known, Origin
 from hermes_engine.work.maker import Keeper, Maker
 from hermes_engine.work.places import Places
 from hermes_engine.work.supervisor import Ending, Supervisor
-from hermes_engine.work.tasks import Task, results_text, toolsets_for
+from hermes_engine.work.tasks import Task, from_json, results_text, toolsets_for
 from hermes_engine.work.worktrees import planned_worktree
 
 MOST_AT_ONCE = 100
@@ -160,7 +160,7 @@ class Delegation:
         tree.spent += event.usage.cost_usd
         if tree.spent >= tree.cap:
             reached = Ending("failed", error=f"cost cap of the whole tree: ${tree.spent:.4f} of ${tree.cap:.4f} spent")
-            for talk in self._open.values():
+            for talk in list(self._open.values()):  # other threads open chats
                 if talk.origin.bound and self._trees.get(talk.agent_id) is tree:
                     self._supervisor.stop(talk.agent_id, below="bound", ending=reached)
 
@@ -185,10 +185,10 @@ class Delegation:
         usage = sum((usage for _, usage in ends), NO_USAGE)
         failed = sum(entry["status"] != "ok" for entry in entries)
         summary = f"{len(entries) - failed} ok, {failed} failed" if failed else f"{len(entries)} ok"
-        title = told.names if len(tasks) > 1 else one_line(tasks[0].prompt, 200)
+        title = told.names if len(tasks) > 1 else f"{told.names} — {one_line(tasks[0].prompt, 200)}"
         body = "\n".join(told.line(entry) for entry in entries)
         data = {"agents": [entry["agent_id"] for entry in entries], "ok": len(entries) - failed, "failed": failed}
-        return ToolResult(results_text(entries), "ok", Display("Spawn", title, summary, "list", body), data, usage)
+        return ToolResult(results_text(entries), "ok", Display("Spawned", title, summary, "list", body), data, usage)
 
     async def _one(
         self, index: int, task: Task, parent: AgentSpec, tree: Tree, ctx: ToolContext, told: Told
@@ -215,6 +215,8 @@ class Delegation:
             told.started(index, child.conversation.spec.name)
             await child.ended()
             usage = child.report(entry)
+            if self._supervisor.row(ctx.agent) is None:  # a batch row's: nobody lists it
+                self._supervisor.forget(entry["agent_id"])
         entry["seconds"] = round(time.monotonic() - began, 2)
         told.ended(index, entry["status"])
         if entry["status"] != "ok":
@@ -281,7 +283,12 @@ class Delegation:
         if tree is not None:
             self._trees[conversation.agent_id] = tree
         self._open[session] = conversation
-        await self._keeper.recorded()
+        try:
+            await self._keeper.recorded()
+        except BaseException as error:  # stopped, or the disk is full: it never began
+            self._open.pop(session, None)
+            self._supervisor.finish(conversation.agent_id, Ending("failed", error=str(error) or "stopped"))
+            raise
         return conversation
 
     def begin(self, conversation: Conversation, prompt: str | None) -> asyncio.Task[Ending]:
@@ -301,11 +308,11 @@ class Delegation:
 
     async def _planned(self, task: Task, parent: AgentSpec, ctx: ToolContext) -> tuple[Maker, AgentSpec]:
         """Who makes the child, and from what."""
-        settings, maker = self._settings, self._maker
+        settings = self._settings
+        maker = await self._maker.on_profile(task.profile or parent.profile)
         base, sets = parent, None
         model = settings.model or parent.model
         if task.profile and task.profile != parent.profile:
-            maker = await maker.on_profile(task.profile)
             base = maker.spec(name="", cwd=parent.cwd)
             sets, model = base.toolsets, base.model
         depth = parent.depth + 1
@@ -334,9 +341,10 @@ class Delegation:
 
 
 def _with_prompts(value: Any) -> Any:
-    """A lone task for a list of one, and bare texts for prompts, as models send them."""
-    items = [value] if isinstance(value, (dict, str)) else value
-    return [{"prompt": item} if isinstance(item, str) else item for item in items] if isinstance(items, list) else items
+    """A lone task for a list of one, bare texts for prompts, tasks as JSON text: as models send them."""
+    items = value if isinstance(value, list) else [value]
+    made = [(item, from_json(item)) for item in items if item is not None]
+    return [{"prompt": item} if isinstance(task, str) else task for item, task in made]
 
 
 def short_name(prompt: str) -> str:
