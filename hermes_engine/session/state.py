@@ -88,7 +88,7 @@ class State:
             prune(self._resolved.home.outputs, days)
 
     def close(self, *, unused: Iterable[str]) -> None:
-        """Writes what waits; drops the `unused` chats, in which nothing was said or started; ends daemons of our commands."""
+        """Writes what waits; drops `unused` chats, where nothing was said or started; ends daemons of our commands."""
         self.recorder.close()
         for step in (lambda: self._drop(unused), self._release, end_instance):
             try:
