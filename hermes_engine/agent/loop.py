@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from hermes_engine.agent.ask import Draft, RetryRules, ask
 from hermes_engine.agent.calls import grouped, run_side_by_side
@@ -41,6 +41,8 @@ class Agent:
         self.rules = rules or RetryRules()
         self._journal = journal
         self.inbox = Inbox()
+        self.check: Callable[[str], str] | None = None
+        """What is to be asked once more about a last answer, "" when it is good."""
 
     def steer(self, text: str) -> None:
         """Adds a user message before the next request of the running turn."""
@@ -91,6 +93,9 @@ class Agent:
             return None
         if reply.finish_reason == "length":
             raise LimitReached("the answer was cut at the token limit", limit="length", hint="ask for less at once")
+        if not self.inbox and self.check and (again := self.check(turn.answer)) and turn.asks_again():
+            await self._append(user(again))
+            return None
         return None if self.inbox else turn.ended("ok")
 
     async def _ask(self, turn: Turn, emit: Emitter) -> Reply:

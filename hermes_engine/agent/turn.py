@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 
 from hermes_engine.agent.ask import Draft, kept
@@ -33,6 +34,7 @@ class Turn:
         self.usage: Usage = NO_USAGE
         self.answer = ""
         self.repetition = Repetition()
+        self._asked_again = False
 
     def check(self) -> None:
         """Called before each request; raises LimitReached when no further one is allowed."""
@@ -53,6 +55,15 @@ class Turn:
                 limit="budget",
                 hint="raise limits.max_cost_usd",
             )
+
+    def asks_again(self) -> bool:
+        """Grants one request more, in which the answer is asked for again; False when that was done already."""
+        if self._asked_again:
+            return False
+        self._asked_again = True
+        if self.limits.max_turns is not None:
+            self.limits = dataclasses.replace(self.limits, max_turns=self.limits.max_turns + 1)
+        return True
 
     def results(
         self, part: Sequence[ToolCall], calls: Sequence[ToolCall], done: Mapping[str, ToolResult]

@@ -46,7 +46,7 @@ class Signature:
 
 def signature_of(function: Callable[..., Any], aliases: Mapping[str, str] | None = None) -> Signature:
     """Reads a tool function: its first parameter is the context, every other one is an argument."""
-    hints = typing.get_type_hints(function)
+    hints = typing.get_type_hints(function, include_extras=True)
     text, described = _docstring(function)
     fields: dict[str, Any] = {}
     for name in list(inspect.signature(function).parameters)[1:]:

@@ -331,6 +331,7 @@ class Conversation:
             self._agent = await self._maker.build(
                 self.spec, agent=self.agent_id, history=history, journal=self._journal, hands=self.hands
             )
+            self._agent.check = self._check
             self._stale = False
             self._learning = asyncio.create_task(self._agent.context.learn(), name="context window")
         return self._agent
@@ -343,8 +344,6 @@ class Conversation:
             emit(TurnFinished, status="error", error=error.line)
             return Ending("failed", error=error.line)
         result = await agent.run(text, emit)
-        if result.status == "ok" and self._check is not None and (again := self._check(result.answer)):
-            result = await agent.run(again, self.emitter())
         self._keeper.fact(self.id, "usage", result.usage)
         return Ending(STATES[result.status], result.answer, result.error)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
-from hermes_engine.cleaning import one_line
+from hermes_engine.cleaning import clean_for_model, one_line
 from hermes_engine.errors import ToolFault
 from hermes_engine.protocols import AgentSpec
 from hermes_engine.settings.values import DEFAULT_TOOLSETS
@@ -18,10 +19,22 @@ from hermes_engine.toolsets import EVERYTHING, TOOLSETS, expand
 ROOM = MOST - 1_500
 """Characters of a result as a whole: it must reach the model uncut, since it is JSON."""
 
-_FILES_TOLD = 40
-_LONGEST_ERROR = 400
+_TOLD = ((40, 1000, 400), (10, 200, 200), (3, 100, 100), (0, 0, 60))
+"""Files, characters of a name and of an error: what an entry may hold, the fewer the less room there is."""
+
+_SHORTEST = 30
+"""Characters an answer is not cut below."""
+
 _NEVER_FOR_CHILDREN = frozenset({"clarify"})
 """Sets an agent's child has not: it asks its parent's words, not the person."""
+
+
+def from_json(value: Any) -> Any:
+    """An object or list that came as JSON text, as several models send it."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
+        with contextlib.suppress(ValueError, RecursionError):
+            return json.loads(value)
+    return value
 
 
 class Task(BaseModel):
@@ -33,10 +46,10 @@ class Task(BaseModel):
     context: str | None = None
     profile: str | None = None
     model: str | None = None
-    toolsets: list[str] | None = None
+    toolsets: Annotated[list[str] | None, BeforeValidator(from_json)] = None
     max_turns: int | None = None
     timeout_seconds: float | None = None
-    output_schema: dict[str, Any] | None = None
+    output_schema: Annotated[dict[str, Any] | None, BeforeValidator(from_json)] = None
     workspace: Literal["shared", "worktree"] = "shared"
 
     def check(self) -> None:
@@ -83,12 +96,23 @@ def toolsets_for(task: Task, parent: AgentSpec, profile: Sequence[str] | None, *
 
 
 def results_text(entries: Sequence[Mapping[str, Any]]) -> str:
-    """The object both tools return, as JSON text; long answers are cut inside `answer`, equally long ones equally."""
-    told = [_trimmed(entry) for entry in entries]
+    """The object both tools return, as JSON text that the model gets uncut.
+
+    Long answers are cut inside `answer`, equally long ones equally; where so many entries leave no room even so,
+    errors and lists of files are cut too.
+    """
+    for told in _TOLD:
+        text = _fitted([_trimmed(entry, *told) for entry in entries])
+        if len(text) <= ROOM:
+            break
+    return text
+
+
+def _fitted(told: list[dict[str, Any]]) -> str:
     ok = sum(entry["status"] == "ok" for entry in told)
     whole = {"results": told, "ok": ok, "failed": len(told) - ok}
     limit = ROOM
-    while len(text := json.dumps(whole, ensure_ascii=False)) > ROOM and limit > 50:
+    while len(text := json.dumps(whole, ensure_ascii=False)) > ROOM and limit > _SHORTEST:
         limit = _limit([len(entry["answer"]) for entry in told], limit, len(text) - ROOM)
         whole["results"] = told = [{**entry, "answer": _cut(entry["answer"], limit)} for entry in told]
     return text
@@ -96,18 +120,20 @@ def results_text(entries: Sequence[Mapping[str, Any]]) -> str:
 
 def _limit(lengths: Sequence[int], before: int, excess: int) -> int:
     """The length to which the longest must be cut so that about `excess` characters go."""
-    limit = min(before, max(lengths))
-    while limit > 50 and sum(max(0, length - limit) for length in lengths) < excess:
+    limit = min(before - 1, max(lengths))
+    while limit > _SHORTEST and sum(max(0, length - limit) for length in lengths) < excess:
         limit = int(limit * 0.9)
     return limit
 
 
-def _trimmed(entry: Mapping[str, Any]) -> dict[str, Any]:
-    files = list(entry["files_changed"])
-    if len(files) > _FILES_TOLD:
-        files = [*files[:_FILES_TOLD], f"… and {len(files) - _FILES_TOLD} more"]
-    error = entry["error"] and one_line(entry["error"], _LONGEST_ERROR)
-    return {**entry, "files_changed": files, "error": error}
+def _trimmed(entry: Mapping[str, Any], files: int, name: int, error: int) -> dict[str, Any]:
+    """The entry with so many files, and so many characters of each name and of the error."""
+    names = [one_line(file, name) for file in entry["files_changed"]]
+    if len(names) > files:
+        names = [*names[:files], f"… and {len(names) - files} more" if files else f"{len(names)} files"]
+    why = entry["error"] and one_line(entry["error"], error)
+    told = {**entry, "answer": clean_for_model(entry["answer"]), "files_changed": names, "error": why}
+    return {**told, "workspace": one_line(entry["workspace"], error)} if "workspace" in entry else told
 
 
 def _cut(answer: str, limit: int) -> str:
