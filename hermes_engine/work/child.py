@@ -89,8 +89,9 @@ class Told:
 
     @property
     def names(self) -> str:
-        """Of all children started so far."""
-        return f"{len(self._names)} agents: {', '.join(name for name in self._names if name)}"
+        """Of all children started so far: `3 agents — scout, fixer`, or the one's name."""
+        named = ", ".join(name for name in self._names if name)
+        return f"{len(self._names)} agents — {named}" if len(self._names) > 1 else named
 
     def name(self, index: int) -> str:
         """Of one."""

@@ -185,10 +185,10 @@ class Delegation:
         usage = sum((usage for _, usage in ends), NO_USAGE)
         failed = sum(entry["status"] != "ok" for entry in entries)
         summary = f"{len(entries) - failed} ok, {failed} failed" if failed else f"{len(entries)} ok"
-        title = told.names if len(tasks) > 1 else f"{told.names} — {one_line(tasks[0].prompt, 200)}"
+        named = told.names if len(tasks) > 1 else one_line(f"{told.names} — {tasks[0].prompt}".lstrip(" —"), 200)
         body = "\n".join(told.line(entry) for entry in entries)
         data = {"agents": [entry["agent_id"] for entry in entries], "ok": len(entries) - failed, "failed": failed}
-        return ToolResult(results_text(entries), "ok", Display("Spawned", title, summary, "list", body), data, usage)
+        return ToolResult(results_text(entries), "ok", Display("Spawned", named, summary, "list", body), data, usage)
 
     async def _one(
         self, index: int, task: Task, parent: AgentSpec, tree: Tree, ctx: ToolContext, told: Told

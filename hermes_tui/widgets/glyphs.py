@@ -40,6 +40,8 @@ class Glyphs:
     """A batch run."""
     background: str = "⚙"
     """A background task."""
+    forked: str = "⑂"
+    """Agents that an agent started."""
     bullet: str = "•"
     """List item."""
     unticked: str = "☐"
@@ -88,6 +90,7 @@ ASCII = Glyphs(
     warning="!",
     batch="=",
     background="&",
+    forked="Y",
     bullet="*",
     unticked="[ ]",
     ticked="[x]",

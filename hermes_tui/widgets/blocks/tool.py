@@ -11,7 +11,7 @@ from rich.style import Style
 from rich.text import Text
 
 from hermes_tui.cleaning import clean, escaped, one_line
-from hermes_tui.texts import ngettext
+from hermes_tui.texts import _, ngettext
 from hermes_tui.widgets.blocks.base import INSET, Block, indented
 from hermes_tui.widgets.blocks.diff import diff_lines, diff_style
 from hermes_tui.widgets.look import Look
@@ -28,6 +28,9 @@ _TIME = re.compile(r"(\d+(?:\.\d+)?) s")
 _VERB_WIDTH = 9
 _GROUPED = frozenset({"Read", "Search", "Fetch", "List"})
 """Verbs whose calls in a row share one card."""
+_SPAWNING = frozenset({"Spawn", "Spawned"})
+_ROOMY = 76
+"""Columns from which a card of agents says where they are to be seen."""
 
 
 @dataclass(slots=True)
@@ -150,12 +153,17 @@ class ToolBlock(Block):
         glyphs = look.glyphs
         left = Text(" " * INSET)
         mark = glyphs.unfolded if self.open else glyphs.folded if self.openable or not self.running else " "
+        spawned = self.verb in _SPAWNING
+        if spawned and not self.open:
+            mark = glyphs.forked
         left.append(f"{mark} ", look.accent if self.running else look.faint)
         verb = one_line(self.verb)
         left.append(verb.ljust(_VERB_WIDTH), look.text)
         left.append(" ")
         left.append(_title(self.calls), look.soft)
         right = self._outcome(look)
+        if spawned and width >= _ROOMY:
+            right = Text(_("^T shows them") + "  ", look.faint).append_text(right)
         line = spread(left, right, max(8, width - 1))
         return row_of(line, INSET + 2)
 
