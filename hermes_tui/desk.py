@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hermes_engine.profiles import Resolved
     from hermes_engine.session import Engine, SessionView
     from hermes_tui.bridge import Bridge
+    from hermes_tui.outcomes import Outcome
     from hermes_tui.presenter.past import Past
     from hermes_tui.presenter.work import Work
 
@@ -30,6 +31,9 @@ T = TypeVar("T")
 
 MIN_PAUSE, TYPING_PAUSE = 1 / 30, 1 / 12
 """Least seconds between two drains of the bridge, and while the person types: their letters come first."""
+
+KEPT = 50
+"""Ended agents kept in the engine's list after they were seen, for whoever looks back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +109,18 @@ class Desk:
             self.cwd, resume=self.start.resume, continue_last=self.start.continue_last, mode=self.start.mode
         )
 
+    def move_engine(self, resolved: Resolved) -> SessionView:
+        """Ends the engine and brings one up with other settings and the chat on the screen. Blocks; raises HermesError.
+
+        Only while nothing runs.
+        """
+        resume = self.resumable or None
+        if self.engine is not None:
+            self.engine.close()
+        self.resolved = resolved
+        self.start = replace(self.start, cwd=self.cwd, resume=resume, continue_last=False, mode=self.mode)
+        return self.open_engine(resolved)
+
     def past(self, session: str) -> Past:
         """What is recorded of a chat's earlier turns; nothing where nothing is kept. Blocks."""
         from hermes_engine.errors import HermesError
@@ -114,6 +130,16 @@ class Desk:
             return Past(self.engine.sessions().recordings().of_chat(session, KINDS) if self.engine else ())
         except HermesError:
             return Past()
+
+    def results(self, session: str) -> list[Outcome]:
+        """What tasks of a chat have brought that nobody has seen yet, oldest first. Blocks."""
+        from hermes_engine.errors import HermesError
+        from hermes_tui.outcomes import kept
+
+        try:
+            return [kept(record) for record in self.engine.tasks.results(session)] if self.engine else []
+        except HermesError:
+            return []
 
     def close(self, grace: float = 1.5) -> None:
         """Ends everything. Blocks up to about `grace` seconds."""
@@ -131,7 +157,7 @@ class Desk:
             view.title, view.model, view.profile, view.mode, view.cwd,
         )  # fmt: skip
         context = ContextFact(view.context_tokens, view.context_window, view.estimated) if view.messages else None
-        self.work.show(view.id, view.agent, usage=view.usage, context=context)
+        self.work.show(view.id, view.agent, usage=view.usage, context=context, messages=view.messages)
 
     @property
     def resumable(self) -> str:
@@ -145,6 +171,11 @@ class Desk:
         context = self.work.context
         if context.tokens and not context.window:
             self.work.context = ContextFact(context.tokens, window, context.estimated)
+
+    def seen(self, agent: str) -> None:
+        """The result of an agent was shown."""
+        if self.engine is not None:
+            self.engine.tasks.seen([agent])
 
     def refresh(self) -> None:
         """Takes over what commands may have changed."""
@@ -178,13 +209,24 @@ class Desk:
         """What goes on, for the bars and the sidebar."""
         if "work" not in self.__dict__:
             return WorkFacts(ask=ask)
-        rows = self.engine.agents() if self.engine is not None else ()
+        work, engine = self.work, self.engine
+        rows = engine.agents() if engine is not None else ()
         cap = self.resolved.settings.limits.max_cost_usd if self.resolved is not None else None
-        needs = len(self.engine.broker.pending()) if self.engine is not None else 0
+        needs = len(engine.broker.pending()) if engine is not None else 0
         needs = max(needs, ask.more + 1 if ask is not None else 0)
-        return WorkFacts(
-            self.work.agents(rows), self.work.batches(), self.work.context, self.work.usage(rows, cap), ask, needs
-        )
+        agents = work.forest.facts(rows)
+        return WorkFacts(agents, work.batches(), work.context, work.usage(cap), ask, needs, work.plan)
+
+    def see(self, agents: Sequence[str]) -> None:
+        """The person has seen the results of these agents; returns at once."""
+        self.work.forest.see(agents)
+        if self.engine is None or not agents:
+            return
+        self.engine.tasks.seen(agents)
+        past = self.work.forest.seen(self.engine.agents())[:-KEPT]
+        for agent in past:
+            self.work.tails.forget(agent)
+        self.engine.tasks.forget(past)
 
     def place_facts(self, *, doing: str, escape: str, hint: str, unseen: int) -> PlaceFacts:
         """Where the person is."""

@@ -10,6 +10,7 @@ import asyncio
 import dataclasses
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
+from functools import partial
 from typing import Any, Literal, TypeVar
 
 from hermes_engine.assembly import Assembly
@@ -197,7 +198,8 @@ class Tasks:
 
     def forget(self, agents: Sequence[str]) -> None:
         """Takes ended agents out of the engine's list; their records stay. Returns at once."""
-        self._soon(lambda: [self._supervisor.forget(agent) for agent in agents])
+        for agent in agents:
+            self._soon(partial(self._supervisor.forget, agent))
 
     def events(self, session: str) -> Iterator[Event]:
         """Everything recorded of a conversation, run by run. Blocks."""

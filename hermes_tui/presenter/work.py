@@ -1,13 +1,11 @@
 """What goes on, as facts for the bars and the sidebar: agents, batch runs, context, usage, what waits for a person.
 
-Rows of agents come from the engine's own list, so that they cannot disagree with it; everything else is kept from
-events. Knows no widget but their facts.
+Agents come from the engine's own rows (`forest`); everything else is kept from events. Knows no widget but their facts.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -17,32 +15,23 @@ from hermes_engine.events import (
     BatchStarted,
     Event,
     RowFinished,
+    ToolFinished,
+    TurnStarted,
     UsageReported,
 )
-from hermes_engine.messages import NO_USAGE, Usage
+from hermes_engine.messages import NO_USAGE, Message, Usage
+from hermes_tui.presenter.forest import Forest
+from hermes_tui.presenter.tails import Tails
 from hermes_tui.texts import _
-from hermes_tui.widgets.facts import AgentFact, BatchFact, ContextFact, UsageFact
+from hermes_tui.widgets.facts import BatchFact, ContextFact, StepFact, UsageFact
 
 if TYPE_CHECKING:
-    from hermes_engine.work.supervisor import AgentRow
-
-QUIET_SECONDS = 90.0
-"""Silence that is worth a word."""
+    pass
 
 RATE_SECONDS = 300.0
 """The end of a run is foretold from its last five minutes."""
 
-_SIGNS = {
-    "running": "running",
-    "waiting": "waiting",
-    "done": "good",
-    "failed": "bad",
-    "timeout": "bad",
-    "max_turns": "bad",
-    "cancelled": "stopped",
-    "interrupted": "stopped",
-    "handed over": "good",
-}
+_STEPS = {"[ ]": "open", "[>]": "active", "[x]": "done"}
 
 
 @dataclass(slots=True)
@@ -94,23 +83,47 @@ class Work:
         self.session = ""
         self.agent = ""
         self.context = ContextFact()
+        self.plan: tuple[StepFact, ...] = ()
+        self.forest, self.tails = Forest(), Tails()
         self._usage: dict[str, Usage] = {}
+        """By agent of a chat; what others used by the session of the chat they work for."""
+        self._owners: dict[str, str] = {}
+        """Of every agent but chats: the session of the chat it works for."""
         self._names: dict[str, str] = {}
         self._runs: dict[str, _Run] = {}
 
-    def show(self, session: str, agent: str, *, usage: Usage = NO_USAGE, context: ContextFact | None = None) -> None:
+    def show(
+        self,
+        session: str,
+        agent: str,
+        *,
+        usage: Usage = NO_USAGE,
+        context: ContextFact | None = None,
+        messages: Sequence[Message] = (),
+    ) -> None:
         """Another chat is on the screen now."""
         self.session, self.agent = session, agent
         self.context = context or ContextFact()
         self._usage[agent] = usage
+        self.forest.show(session)
+        plans = (message.content for message in reversed(messages) if message.role == "tool" and message.name == "todo")
+        self.plan = _plan(next(plans, ""))
 
     def take(self, event: Event) -> None:
         """Takes one event in."""
+        if event.agent in self._owners:
+            self.tails.take(event)
         match event:
             case UsageReported():
                 self._used(event)
             case AgentStarted():
                 self._names[event.agent] = event.name or event.title
+                if event.kind not in ("chat", "batch"):
+                    self._owners[event.agent] = event.owner
+            case TurnStarted(session=session):
+                self.forest.began(session, event.time)
+            case ToolFinished(name="todo", display=display) if event.agent == self.agent:
+                self.plan = _plan(display.body)
             case BatchStarted(name=name, total=total, counts=counts):
                 self._runs[name] = run = _Run(name, total, counts=counts)
                 run.mark(event.time)
@@ -126,7 +139,8 @@ class Work:
                 pass
 
     def _used(self, event: UsageReported) -> None:
-        self._usage[event.agent] = self._usage.get(event.agent, NO_USAGE) + event.usage
+        key = self._owners.get(event.agent) or event.agent
+        self._usage[key] = self._usage.get(key, NO_USAGE) + event.usage
         if event.agent == self.agent:
             self.context = ContextFact(event.context_tokens, event.context_window, event.estimated)
 
@@ -139,38 +153,14 @@ class Work:
         facts = [run.fact() for run in reversed(self._runs.values())]
         return tuple(sorted(facts, key=lambda fact: fact.state != "running"))
 
-    def usage(self, rows: Iterable[AgentRow], cap: float | None = None) -> UsageFact:
+    def usage(self, cap: float | None = None) -> UsageFact:
         """What this chat and the agents it started have used."""
-        own = self._usage.get(self.agent, NO_USAGE)
-        others = NO_USAGE
-        for row in rows:
-            if row.id != self.agent and row.session == self.session and row.kind != "batch":
-                others = others + self._usage.get(row.id, NO_USAGE)
+        own, others = self._usage.get(self.agent, NO_USAGE), self._usage.get(self.session, NO_USAGE)
         both = own + others
         return UsageFact(both.total_tokens, both.tokens_known, both.cost_usd, both.cost_known, others.cost_usd, cap)
 
-    def agents(self, rows: Iterable[AgentRow], now: float | None = None) -> tuple[AgentFact, ...]:
-        """Every agent but this chat's own and batch runs, which have a section of their own: what needs the person
-        first, then what runs, then what ended last.
-        """
-        moment = time.time() if now is None else now
-        facts = [self._fact(row, moment) for row in rows if row.kind not in ("chat", "batch")]
-        order = {"needs": 0, "running": 1, "waiting": 2}
-        return tuple(sorted(facts, key=lambda fact: order.get(fact.sign, 3)))
 
-    def _fact(self, row: AgentRow, now: float) -> AgentFact:
-        sign = "needs" if row.needs else _SIGNS.get(row.state, "waiting")
-        live = row.state in ("running", "waiting")
-        silent = now - row.heard if live and row.state == "running" and row.heard else 0.0
-        end = row.ended or now
-        return AgentFact(
-            id=row.id,
-            name=row.name,
-            title=row.title,
-            sign=sign,
-            activity=row.activity,
-            seconds=max(0.0, end - row.started) if row.started else 0.0,
-            quiet=silent if silent >= QUIET_SECONDS else 0.0,
-            tokens=row.usage.total_tokens if row.usage.tokens_known else None,
-            cost=row.usage.cost_usd if row.usage.cost_known else None,
-        )
+def _plan(text: str) -> tuple[StepFact, ...]:
+    """The steps of a plan as the tool writes it, a line each."""
+    lines = [line for line in text.splitlines() if line[:3] in _STEPS]
+    return tuple(StepFact(line[4:], _STEPS[line[:3]]) for line in lines)

@@ -51,9 +51,12 @@ def suggestions() -> list[tuple[str, str]]:
     ]
 
 
-def header(place: PlaceFacts, work: WorkFacts, width: int, glyphs: Glyphs) -> Sides:
-    """Name and screens at the left; folder, branch and the one loud thing at the right."""
-    left = [Part("Hermes", "strong", gap=1, weight=9), Part(_("1 Chat"), "text", weight=7)]
+def header(place: PlaceFacts, work: WorkFacts, width: int, glyphs: Glyphs, here: str = "chat") -> Sides:
+    """Name and screens at the left, that of `here` marked; folder, branch and the one loud thing at the right."""
+    left = [Part("Hermes", "strong", gap=1, weight=9)]
+    for name in place.screens:
+        role, action = ("text", "") if name == here else ("soft", f"app.screen('{name}')")
+        left.append(Part(_screen_words(name, work, width), role, action, 7 if name == here else 6, 2))
     if place.title and width >= NARROW:
         left.append(Part(place.title, "faint", "sessions", weight=2, gap=3, shrinks=12))
     right = [Part(place.folder, "soft", weight=3, shrinks=8)] if place.folder else []
@@ -66,6 +69,21 @@ def header(place: PlaceFacts, work: WorkFacts, width: int, glyphs: Glyphs) -> Si
         right.append(Part(words, "warning", "next_request", weight=10))
     right.append(Part("", gap=1, weight=11))
     return left, right
+
+
+SCREENS = ("chat", "agents", "kanban", "batch")
+"""Every screen, in the order of the numbers that open them."""
+
+
+def _screen_words(name: str, work: WorkFacts, width: int) -> str:
+    """`2 Agents·3`: number, name, how much goes on there."""
+    words = {"chat": _("Chat"), "agents": _("Agents"), "kanban": _("Kanban"), "batch": _("Batch")}
+    count = ""
+    if name == "agents" and work.at_work:
+        count = f"·{work.at_work}"
+    elif name == "batch":
+        count = next((f"·{batch.percent}%" for batch in work.batches if batch.state == "running"), "")
+    return f"{SCREENS.index(name) + 1} {words[name]}{count if width >= NARROW else ''}"
 
 
 def status(place: PlaceFacts, work: WorkFacts, width: int, glyphs: Glyphs) -> Sides:
@@ -141,23 +159,28 @@ def _mode_name(mode: str) -> str:
 
 
 def work_parts(work: WorkFacts, glyphs: Glyphs) -> list[Part]:
-    """`●2 ◆1 ✓2 agents  ▤42%  38k  $0.42`: what goes on, in a few cells; nothing where nothing goes on."""
+    """`●2 ◆1 ✓2 agents  ⚙1  ▤42%  38k  $0.42`: what goes on, in a few cells; nothing where nothing goes on."""
     parts: list[Part] = []
-    running, good = work.count("running"), work.count("good")
     for sign, role, count, weight in (
-        (glyphs.running, "accent", running, 8),
+        (glyphs.running, "accent", work.count("running", beside=False), 8),
         (glyphs.needs, "warning", work.count("needs"), 9),
-        (glyphs.good, "good", good, 3),
+        (glyphs.waiting, "faint", work.count("waiting", beside=False), 4),
+        (glyphs.good, "good", work.count("good"), 3),
+        (glyphs.bad, "bad", work.count("bad"), 3),
     ):
         if count:
             parts.append(Part(f"{sign}{count}", role, "work", weight=weight, gap=1))
     if parts:
         parts.append(Part(_("agents"), "soft", "work", weight=2, gap=1))
+    if beside := work.count("running", beside=True):
+        parts.append(Part(f"{glyphs.background}{beside}", "accent", "work", weight=7, gap=2 if parts else 1))
     for batch in work.batches[:1]:
         if batch.state == "running":
             parts.append(Part(f"{glyphs.batch}{batch.percent}%", "accent", "work", weight=7, gap=2 if parts else 1))
         else:
-            parts.append(Part(f"{glyphs.batch}{batch.kept}/{batch.total}", "soft", "work", weight=4))
+            parts.append(
+                Part(f"{glyphs.batch}{batch.kept}/{batch.total}", "soft", "work", weight=4, gap=2 if parts else 1)
+            )
     if work.context.tokens:
         percent = work.context.percent
         words = count_short(work.context.tokens) + (f" {percent}%" if percent is not None else "")

@@ -11,11 +11,16 @@ class AgentFact:
 
     Attributes:
         sign: needs | running | good | bad | waiting | stopped.
-        activity: what it does now, or how it ended.
+        activity: what it does now, or what it asks.
         seconds: since it started, or how long it took.
-        quiet: seconds since something came from it, 0 while that is recent.
-        tokens: its own and its children's; None when nobody knows.
+        quiet: seconds since something came from it or from those below it, 0 while that is recent.
+        tokens: its own and those of agents below it which have ended; None when nobody knows.
         cost: dollars; None when nobody knows.
+        depth: how far it stands below the first of its tree that is shown.
+        beside: it belongs to a background task.
+        over: it has ended, and so have all below it.
+        needs: id of the request it waits on, or "".
+        steps, tools: replies of the model and calls of tools so far.
     """
 
     id: str
@@ -27,6 +32,21 @@ class AgentFact:
     quiet: float = 0.0
     tokens: int | None = None
     cost: float | None = None
+    depth: int = 0
+    beside: bool = False
+    over: bool = False
+    needs: str = ""
+    steps: int = 0
+    tools: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TailFact:
+    """A piece of what an agent did last; `kind` is prompt | text | tool | fault, `call` the id of a tool's call."""
+
+    kind: str
+    text: str
+    call: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +102,14 @@ class UsageFact:
 
 
 @dataclass(frozen=True, slots=True)
+class StepFact:
+    """A step of the chat's plan; `state` is open | active | done."""
+
+    text: str
+    state: str = "open"
+
+
+@dataclass(frozen=True, slots=True)
 class AskFact:
     """The request that is next to be answered. `read` is whether its end was on the screen."""
 
@@ -102,10 +130,16 @@ class WorkFacts:
     usage: UsageFact = UsageFact()
     ask: AskFact | None = None
     needs: int = 0
+    plan: tuple[StepFact, ...] = ()
 
-    def count(self, *signs: str) -> int:
-        """How many agents have one of these signs."""
-        return sum(agent.sign in signs for agent in self.agents)
+    def count(self, *signs: str, beside: bool | None = None) -> int:
+        """How many agents have one of these signs; of background tasks only, or of others only."""
+        return sum(agent.sign in signs for agent in self.agents if beside is None or agent.beside is beside)
+
+    @property
+    def at_work(self) -> int:
+        """How many agents have not come to their end."""
+        return sum(agent.sign in ("needs", "running", "waiting") for agent in self.agents)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,3 +161,5 @@ class PlaceFacts:
     hint: str = ""
     """A passing remark that takes the place of the key hints."""
     unseen: int = 0
+    screens: tuple[str, ...] = ("chat",)
+    """Screens there are, by name, in the order of their numbers."""

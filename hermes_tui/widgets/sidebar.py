@@ -1,44 +1,82 @@
 """The sidebar: what goes on, in sections; empty sections are not drawn, only the section that changed is.
 
-Given facts; the height decides how much is shown, and what needs the person is shown always.
+Given facts; the height decides how much is shown, and what needs the person is shown always. With the focus it has a
+cursor over agents; what is asked for by key or mouse is told, not done.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import ClassVar
+
 from rich.text import Text
+from textual import events
 from textual.app import ComposeResult
-from textual.containers import Vertical
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.geometry import Region
+from textual.message import Message
 from textual.widgets import Static
 
-from hermes_tui.cleaning import one_line
-from hermes_tui.texts import _
-from hermes_tui.widgets.facts import AgentFact, BatchFact, ContextFact, UsageFact, WorkFacts
-from hermes_tui.widgets.look import Look, look_of
-from hermes_tui.widgets.rows import shorten, spread
-from hermes_tui.widgets.times import count_short, money, seconds_short
+from hermes_tui.widgets.agent_lines import MAX_AGENTS, Line, Manner, Tail, agent_lines
+from hermes_tui.widgets.facts import AgentFact, WorkFacts
+from hermes_tui.widgets.look import look_of
+from hermes_tui.widgets.section_lines import batch_lines, context_lines, nothing_words, plan_lines, usage_lines
 
-MAX_AGENTS = 8
-"""Agents shown one by one; the others are counted, but those that need the person are always there."""
+VERBS = {
+    "enter": "open",
+    "space": "peek",
+    "a": "answer",
+    "m": "message",
+    "x": "stop",
+    "X": "stop_all",
+    "r": "retry",
+}
+"""What the keys ask for, of the agent under the cursor."""
 
-THREE_LINES = 44
-"""From this width on each agent has a third line."""
+SECTIONS = ("agents", "background", "batch", "plan", "context", "usage", "nothing")
+DROPPED = ("plan", "usage", "context", "batch")
+"""What a short window leaves out, in this order."""
 
 
 class Section(Static):
     """One part of the sidebar; drawn again only when its words change."""
 
+    class Clicked(Message):
+        """A line with a meaning was clicked."""
+
+        def __init__(self, item: str) -> None:
+            super().__init__()
+            self.item = item
+
     def __init__(self, *, id: str) -> None:
         super().__init__("", id=id, markup=False)
         self._shown: Text | None = None
+        self.lines: Sequence[Line] = ()
         self.display = False
 
-    def show(self, lines: list[Text]) -> None:
-        """Shows these lines; none hides the section."""
-        self.display = bool(lines)
-        text = Text("\n").join(lines)
+    def show(self, lines: Sequence[Line], chosen: str = "") -> None:
+        """Shows these lines, those of the chosen item marked; none hides the section."""
+        self.lines, self.display = lines, bool(lines)
+        text = Text("\n").join(self._marked(line) if chosen and line.item == chosen else line.text for line in lines)
         if self._shown is None or text != self._shown or text.spans != self._shown.spans:
             self._shown = text
             self.update(text)
+
+    def _marked(self, line: Line) -> Text:
+        look, width = look_of(self), self.size.width
+        blanks = " " * max(0, width - line.text.cell_len)
+        if look.palette.native:
+            return Text(line.text.plain + blanks, look.picked)
+        marked = line.text.copy().append(blanks)
+        marked.stylize(look.picked)
+        return marked
+
+    def on_click(self, event: events.Click) -> None:
+        """Tells whose line it is."""
+        if 0 <= event.y < len(self.lines) and self.lines[event.y].item:
+            event.stop()
+            self.post_message(self.Clicked(self.lines[event.y].item))
 
     @property
     def plain(self) -> str:
@@ -46,156 +84,165 @@ class Section(Static):
         return self._shown.plain if self._shown is not None else ""
 
 
-class Sidebar(Vertical):
-    """Agents, batch runs, context and usage. Shown at the right, or as a drawer over the chat."""
+class Sidebar(VerticalScroll):
+    """Agents, background tasks, batch runs, plan, context and usage. At the right, or as a drawer over the chat."""
 
-    can_focus = True
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "move(-1)", show=False),
+        Binding("down,j", "move(1)", show=False),
+        Binding("home", "move(-999)", show=False),
+        Binding("end", "move(999)", show=False),
+        *(Binding(key, f"ask('{verb}')", show=False) for key, verb in VERBS.items()),
+    ]
+
+    class Asked(Message):
+        """Something is wanted of agents; `verb` is one of `VERBS`. Several agents where a group is meant."""
+
+        def __init__(self, verb: str, agents: Sequence[AgentFact]) -> None:
+            super().__init__()
+            self.verb, self.agents = verb, agents
+
+    class Moved(Message):
+        """The cursor stands on another agent, or on none."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._facts = WorkFacts()
+        self._items: list[str] = []
+        self._chosen = ""
+        self._opened: set[str] = set()
+        self.tail: Tail = lambda agent: ()
+        """An agent's last words."""
+        self.tall = False
+        """Whether there is room for a third line of each agent."""
 
     def compose(self) -> ComposeResult:
-        for name in ("agents", "batch", "context", "usage", "nothing"):
+        for name in SECTIONS:
             yield Section(id=f"side-{name}")
+
+    @property
+    def chosen(self) -> AgentFact | None:
+        """The agent under the cursor."""
+        return next((agent for agent in self._facts.agents if agent.id == self._chosen), None)
 
     def show(self, facts: WorkFacts) -> None:
         """Shows the facts; sections whose words are the same are left alone."""
-        look, width = look_of(self), max(16, self.size.width - 3)
-        sections = {
-            "agents": agent_lines(facts.agents, width, look),
-            "batch": [line for batch in facts.batches[:2] for line in batch_lines(batch, width, look)],
-            "context": context_lines(facts.context, width, look),
-            "usage": usage_lines(facts.usage, width, look),
-        }
-        self._drop(sections)
-        if not any(sections.values()):
-            words = _("Nothing runs. Ask something, or /batch FILE runs every prompt of a file.")
-            sections["nothing"] = [Text(words, look.faint)]
-        else:
-            sections["nothing"] = []
-        for name, lines in sections.items():
-            self.query_one(f"#side-{name}", Section).show(lines)
+        self._facts = facts
+        look, width = look_of(self), max(16, self.size.width)
+        agents = [agent for agent in facts.agents if not agent.beside]
+        beside = [agent for agent in facts.agents if agent.beside]
 
-    def _drop(self, sections: dict[str, list[Text]]) -> None:
-        """A short window drops sections from the bottom; agents stay."""
-        room = self.size.height or 100
-        for name in ("usage", "context", "batch"):
-            used = sum(len(lines) + 1 for lines in sections.values() if lines)
-            if used <= room + 1:
-                return
+        def lively(most: int) -> dict[str, list[Line]]:
+            manner = Manner(width, look, self.tall, most, self._opened, self.tail)
+            return {
+                "agents": agent_lines("agents", agents, manner),
+                "background": agent_lines("background", beside, manner),
+            }
+
+        manner = Manner(width, look)
+        batches = [line for batch in facts.batches[:2] for line in batch_lines(batch, manner)]
+        sections = {
+            **lively(MAX_AGENTS),
+            "batch": [Line(line) for line in batches],
+            "plan": [Line(line) for line in plan_lines(facts.plan, manner)],
+            "context": [Line(line) for line in context_lines(facts.context, manner)],
+            "usage": [Line(line) for line in usage_lines(facts.usage, manner)],
+        }
+        for name in DROPPED:
+            if self._fits(sections):
+                break
             sections[name] = []
+        most = MAX_AGENTS
+        while most and not self._opened and not self._fits(sections):
+            most -= 1
+            sections |= lively(most)
+        if not any(sections.values()):
+            sections["nothing"] = [Line(Text(words, look.faint)) for words in nothing_words()]
+        self._items = list(dict.fromkeys(line.item for name in ("agents", "background") for line in sections[name]
+                                         if line.item))  # fmt: skip
+        self._keep_cursor()
+        for name in SECTIONS:
+            chosen = self._chosen if self.has_focus else ""
+            self.query_one(f"#side-{name}", Section).show(sections.get(name, []), chosen)
+
+    def _fits(self, sections: dict[str, list[Line]]) -> bool:
+        used = sum(len(lines) + 1 for lines in sections.values() if lines) - 1
+        return used <= (self.size.height or 100)
+
+    def _keep_cursor(self) -> None:
+        """The cursor stays on its agent; where that is gone it has none."""
+        if self._chosen and self._chosen not in self._items:
+            self._chosen = ""
 
     @property
     def plain(self) -> str:
         """The words on it now."""
         return "\n".join(section.plain for section in self.query(Section) if section.display)
 
+    # Keys and mouse
 
-def _heading(name: str, right: Text, width: int, look: Look) -> Text:
-    return spread(Text(name.upper(), look.soft), right, width)
+    def on_focus(self) -> None:
+        """The first agent is chosen."""
+        self._choose(self._chosen or next(iter(self._items), ""))
 
+    def on_blur(self) -> None:
+        """Nothing is chosen without the focus."""
+        self._choose("")
 
-def agent_lines(agents: tuple[AgentFact, ...], width: int, look: Look) -> list[Text]:
-    """The agents: those that need the person, then running ones, then the others counted."""
-    if not agents:
-        return []
-    glyphs = look.glyphs
-    marks = Text()
-    for sign, style, count in (
-        (glyphs.needs, look.warning, sum(agent.sign == "needs" for agent in agents)),
-        (glyphs.running, look.accent, sum(agent.sign == "running" for agent in agents)),
-    ):
-        if count:
-            marks.append(f" {sign}{count}", style)
-    lines = [_heading(_("Agents {count}").format(count=len(agents)), marks, width, look)]
-    urgent = [agent for agent in agents if agent.sign == "needs"]
-    rest = [agent for agent in agents if agent.sign != "needs"]
-    shown = [*urgent, *rest[: max(0, MAX_AGENTS - len(urgent))]]
-    for agent in shown:
-        lines.extend(_agent(agent, width, look))
-    hidden = len(agents) - len(shown)
-    if hidden:
-        lines.append(Text(_("+{count} more").format(count=hidden), look.faint))
-    return lines
+    def action_move(self, step: int) -> None:
+        """Another agent."""
+        if self._items:
+            place = self._items.index(self._chosen) + step if self._chosen else 0
+            self._choose(self._items[max(0, min(len(self._items) - 1, place))])
 
+    def _choose(self, item: str) -> None:
+        self._chosen = item
+        self.show(self._facts)
+        self.post_message(self.Moved())
+        if item:
+            self._reveal(item)
 
-def _agent(agent: AgentFact, width: int, look: Look) -> list[Text]:
-    glyphs = look.glyphs
-    sign, style = {
-        "needs": (glyphs.needs, look.warning),
-        "running": (glyphs.running, look.accent),
-        "good": (glyphs.good, look.good),
-        "bad": (glyphs.bad, look.bad),
-        "stopped": (glyphs.stopped, look.faint),
-    }.get(agent.sign, (glyphs.waiting, look.faint))
-    left = Text().append(f"{sign} ", style).append(one_line(agent.name).ljust(8), look.text)
-    left.append(f" {one_line(agent.title)}", look.soft)
-    lines = [spread(left, Text(seconds_short(int(agent.seconds)) if agent.seconds else "", look.faint), width)]
-    words = _("quiet {time}").format(time=seconds_short(agent.quiet)) if agent.quiet else one_line(agent.activity)
-    if words and agent.sign in ("needs", "running", "bad"):
-        lines.append(shorten(Text(f"   {words}", look.soft), width, glyphs.ellipsis))
-    if width + 3 >= THREE_LINES and (agent.tokens or agent.cost):
-        facts = [count_short(agent.tokens) + " tok"] if agent.tokens else []
-        facts += [money(agent.cost)] if agent.cost else []
-        lines.append(Text("   " + "  ".join(facts), look.faint))
-    return lines
+    def _reveal(self, item: str) -> None:
+        for section in self.query(Section):
+            places = [place for place, line in enumerate(section.lines) if line.item == item]
+            if places and section.display:
+                top = section.virtual_region.y + places[0]
+                self.scroll_to_region(Region(0, top, 1, len(places)), animate=False, force=True)
 
+    def action_ask(self, verb: str) -> None:
+        """A key: opens groups and last words here, tells everything else."""
+        item = self._chosen
+        if ":" in item:
+            if verb in ("open", "peek"):
+                self._toggle(item)
+            elif verb == "stop":
+                self.post_message(self.Asked("see", self._grouped(item)))
+        elif (agent := self.chosen) is not None:
+            if verb == "peek":
+                self._toggle(agent.id)
+            else:
+                self.post_message(self.Asked("see" if verb == "stop" and agent.over else verb, (agent,)))
 
-def bar(share: float, width: int, look: Look) -> Text:
-    """A bar of `width` cells, filled to `share` (0 to 1)."""
-    filled = max(0, min(width, round(share * width)))
-    if share > 0 and not filled:
-        filled = 1
-    text = Text(look.glyphs.bar * filled, look.accent)
-    return text.append(look.glyphs.line * (width - filled), look.line)
+    def peek(self, agent: str) -> None:
+        """Shows an agent's last words under its row, or hides them."""
+        self._toggle(agent)
 
+    def _toggle(self, item: str) -> None:
+        self._opened ^= {item}
+        self._choose(self._chosen)
 
-def batch_lines(batch: BatchFact, width: int, look: Look) -> list[Text]:
-    """A run: name and share, bar, counters that add up."""
-    glyphs = look.glyphs
-    running = batch.state == "running"
-    right = Text(f"{batch.percent}%" if running else batch.state, look.text if running else look.soft)
-    name = Text(_("Batch").upper() + "  ", look.soft).append(one_line(batch.name), look.text)
-    lines = [spread(name, right, width), bar(batch.settled / batch.total if batch.total else 0, width, look)]
-    counts = Text(f"{batch.settled}/{batch.total}", look.text)
-    for sign, style, count in (
-        (glyphs.good, look.good, batch.kept),
-        (glyphs.rejected, look.soft, batch.rejected),
-        (glyphs.bad, look.bad, batch.failed),
-        (glyphs.warning, look.soft, batch.invalid),
-    ):
-        if count:
-            counts.append(f" {sign}{count}", style)
-    left = Text(f"~{seconds_short(batch.seconds_left)} {_('left')}", look.faint) if batch.seconds_left else Text()
-    lines.append(spread(counts, left, width))
-    if batch.reason and not running:
-        lines.append(shorten(Text(one_line(batch.reason), look.faint), width, glyphs.ellipsis))
-    return lines
+    def _grouped(self, item: str) -> list[AgentFact]:
+        beside = item.startswith("background")
+        return [agent for agent in self._facts.agents if agent.over and agent.beside is beside]
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Without agents the keys are text for the prompt."""
+        return bool(self._items) if action in ("move", "ask") else True
 
-def context_lines(context: ContextFact, width: int, look: Look) -> list[Text]:
-    """How full the context is; a window nobody knows is said to be unknown."""
-    if not context.tokens:
-        return []
-    about = "~" if context.estimated else ""
-    window = count_short(context.window) if context.window else _("size unknown")
-    figures = Text(f"{about}{count_short(context.tokens)} / {window}", look.soft)
-    lines = [_heading(_("Context"), figures, width, look)]
-    if context.window:
-        lines.append(bar(context.tokens / context.window, width, look))
-    if context.percent is not None and context.percent >= 80:
-        lines.append(Text(_("nearly full; /compact shortens it"), look.soft))
-    return lines
-
-
-def usage_lines(usage: UsageFact, width: int, look: Look) -> list[Text]:
-    """Tokens and money of this chat; what nobody told is said to be unknown."""
-    if not usage.tokens and usage.tokens_known:
-        return []
-    if not usage.tokens_known and not usage.tokens:
-        return [_heading(_("Usage"), Text(_("not reported"), look.faint), width, look)]
-    tokens = Text(f"{count_short(usage.tokens)} tok", look.soft)
-    lines = [_heading(_("Usage"), tokens, width, look)]
-    cost = money(usage.cost) if usage.cost_known else _("price unknown")
-    if usage.cap:
-        cost += " " + _("of {cap} cap").format(cap=money(usage.cap))
-    agents = Text(_("agents {cost}").format(cost=money(usage.agents_cost)), look.faint) if usage.agents_cost else Text()
-    lines.append(spread(Text(cost, look.soft if usage.cost_known else look.faint), agents, width))
-    return lines
+    def on_section_clicked(self, message: Section.Clicked) -> None:
+        """A click opens."""
+        message.stop()
+        if ":" in message.item:
+            self._toggle(message.item)
+        elif agent := next((agent for agent in self._facts.agents if agent.id == message.item), None):
+            self.post_message(self.Asked("open", (agent,)))

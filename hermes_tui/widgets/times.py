@@ -31,3 +31,14 @@ def money(amount: float) -> str:
     if 0 < amount < 0.01:
         return f"${amount:.4f}"
     return f"${amount:.2f}"
+
+
+def quiet_short(seconds: float) -> str:
+    """How long nothing was heard: `95 s`, from ten minutes on as other spans."""
+    return f"{seconds:.0f} s" if seconds < 600 else seconds_short(seconds)
+
+
+def ordinal(number: int) -> str:
+    """`1st`, `2nd`, `3rd`, `7th`, `11th`."""
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{'th' if number % 100 in (11, 12, 13) else ending}"

@@ -67,10 +67,11 @@ class StageApp(HermesApp):
         self.chat.refresh_facts()
 
     def feed(self, *given: Event) -> None:
-        """Shows events as the drain does."""
+        """Shows events as the drain does, and at once what a drain may show a moment later."""
         for event in given:
             self.desk.work.take(event)
         self.chat.take(given)
+        self.chat.refresh_facts()
 
 
 class Script:

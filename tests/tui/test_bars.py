@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
+from rich.cells import cell_len
+from rich.text import Text
 from textual.app import App, ComposeResult
 
 from hermes_tui.widgets import chrome
+from hermes_tui.widgets.agent_lines import MAX_AGENTS, Manner, agent_lines
 from hermes_tui.widgets.bar import Bar, Part
 from hermes_tui.widgets.facts import AgentFact, AskFact, BatchFact, ContextFact, PlaceFacts, UsageFact, WorkFacts
 from hermes_tui.widgets.glyphs import UNICODE
-from hermes_tui.widgets.sidebar import (
-    MAX_AGENTS,
-    Section,
-    Sidebar,
-    agent_lines,
-    batch_lines,
-    context_lines,
-    usage_lines,
-)
+from hermes_tui.widgets.section_lines import batch_lines, context_lines, usage_lines
+from hermes_tui.widgets.sidebar import Section, Sidebar
 from hermes_tui.widgets.times import count_short, money, seconds_short
 from tests.tui.drawing import LOOK, MARKUP, WIDE, has_control
 
@@ -25,7 +23,7 @@ BATCH = BatchFact("evals-nov", total=300, kept=121, rejected=3, failed=5, pendin
 WORK = WorkFacts(
     agents=(
         AgentFact("1", "fixer", "login route", "needs", "asks: change it?", 242),
-        AgentFact("2", "scout", sign="good"),
+        AgentFact("2", "scout", sign="good", over=True),
     ),
     batches=(BATCH,),
     context=ContextFact(38_000, 128_000),
@@ -33,6 +31,7 @@ WORK = WorkFacts(
     ask=AskFact("fixer asks", "Run rm -rf build", 2, "1 yes · 3 no"),
     needs=3,
 )
+NARROW = Manner(33, LOOK)
 PLACE = PlaceFacts("auth refactor", "~/proj", "main", "qwen3-32b", "ask")
 
 
@@ -118,47 +117,99 @@ def test_f9_1_and_f9_2_names_of_others_are_only_words() -> None:
     for text in (*MARKUP, "a\x1b[2Jb\nc", WIDE):
         agent = AgentFact("1", text, text, "running", text, 5)
         batch = BatchFact(text, "stopped", 3, reason=text, pending=3)
-        for line in [*agent_lines((agent,), 33, LOOK), *batch_lines(batch, 33, LOOK)]:
+        for line in [*agents_of((agent,)), *batch_lines(batch, NARROW)]:
             assert not has_control(line.plain)
             assert line.cell_len <= 33
-    assert "[red]x[/red]" in "\n".join(line.plain for line in agent_lines((AgentFact("1", "[red]x[/red]"),), 60, LOOK))
+    assert "[red]x[/red]" in "\n".join(line.plain for line in agents_of((AgentFact("1", "[red]x[/red]"),)))
 
 
 def test_a_run_is_one_bar_and_counters_that_add_up() -> None:
-    name, bar, counts = (line.plain for line in batch_lines(BATCH, 33, LOOK))
+    name, bar, counts = (line.plain for line in batch_lines(BATCH, NARROW))
     assert name == "BATCH  evals-nov              43%"
     assert bar.count("━") == 14
     assert len(bar) == 33
     assert counts == "129/300 ✓121 ⊘3 ✗5     ~18m00 left"[:33] or counts.startswith("129/300 ✓121 ⊘3 ✗5")
 
 
+def agents_of(agents: Sequence[AgentFact], manner: Manner = NARROW, section: str = "agents") -> list[Text]:
+    return [line.text for line in agent_lines(section, agents, manner)]
+
+
+def words_of(agents: Sequence[AgentFact], manner: Manner = NARROW, section: str = "agents") -> list[str]:
+    return [line.plain for line in agents_of(agents, manner, section)]
+
+
+def test_an_agent_is_who_it_is_what_it_does_and_how_far_it_is() -> None:
+    asks = AgentFact("1", "fixer", "login route", "needs", "asks: change signature?", 242, tools=3, needs="q")
+    runs = AgentFact("2", "tester", "write tests", "running", "Run pytest -q", 160, tokens=9000, cost=0.02, tools=7)
+    below = AgentFact("3", "scout", "callers", "running", "thinking", 51, tokens=12_000, steps=2, depth=1)
+    waits = AgentFact("4", "docs", "a page", "waiting", "waits for a place", 5)
+    assert words_of((asks, runs, below, waits)) == [
+        "AGENTS  4                ◆1 ●2 ○1",
+        "◆ fixer    login route       4m02",
+        "   asks: change signature?       ",
+        "● tester   write tests       2m40",
+        "   Run pytest -q         7th tool",
+        "  ● scout    callers         51 s",
+        "     thinking             12k tok",
+        "○ docs     a page             5 s",
+        "   waits for a place             ",
+    ]
+    tall = words_of((runs, below), Manner(41, LOOK, tall=True))
+    assert tall[3] == "   9k tok  $0.02"
+    assert tall[6] == "     12k tok  2nd reply"
+    task = AgentFact("5", "eval.sh", "full suite", "running", "epoch 3/10", 660, beside=True)
+    assert words_of((task,), section="background")[:2] == [
+        "BACKGROUND  1                  ⚙1",
+        "⚙ eval.sh  full suite       11m00",
+    ]
+
+
+def test_what_has_ended_is_counted_until_it_is_shown() -> None:
+    ended = [AgentFact(f"{n}", f"a{n}", "task", "good", seconds=5, over=True) for n in range(2)]
+    ended.append(AgentFact("9", "cut", "task", "bad", seconds=5, over=True))
+    assert words_of(ended) == ["AGENTS" + " " * 27, "✓ 2 done  ✗ 1 failed         show"]
+    opened = words_of(ended, Manner(33, LOOK, opened={"agents:over"}))
+    assert opened[2] == "✓ a0       task               5 s"
+    assert len(opened) == 5
+
+
 def test_agents_that_need_you_are_never_left_out() -> None:
     many = tuple(AgentFact(str(n), f"a{n}", sign="needs" if n > 11 else "running") for n in range(14))
-    text = "\n".join(line.plain for line in agent_lines(many, 33, LOOK))
+    text = "\n".join(words_of(many))
     assert "a12" in text
     assert "a13" in text
     assert f"+{14 - MAX_AGENTS} more" in text
+    assert "more" not in "\n".join(words_of(many, Manner(33, LOOK, opened={"agents:more"})))
 
 
-def test_quiet_is_said() -> None:
+def test_quiet_is_said_of_what_runs_but_not_of_what_asks() -> None:
     agent = AgentFact("1", "scout", "find", "running", "Grep", 200, quiet=95)
-    assert "quiet 1m35" in "\n".join(line.plain for line in agent_lines((agent,), 33, LOOK))
+    assert "   quiet 95 s" in words_of((agent,))[2]
+
+
+def test_names_of_any_width_stand_in_line() -> None:
+    rows = [AgentFact("1", name, "title", seconds=9) for name in ("ab", "中文", WIDE, "a-very-long-name-of-one")]
+    lines = agents_of(rows)[1::2]
+    assert {line.cell_len for line in lines} == {33}
+    assert lines[0].plain.index("title") == 11
+    assert cell_len(lines[1].plain.split("title")[0]) == 11
 
 
 def test_f11_14_context_and_its_early_warning() -> None:
-    assert context_lines(ContextFact(), 33, LOOK) == []
-    assert [line.plain.split() for line in context_lines(ContextFact(900, 0, True), 33, LOOK)] == [
+    assert context_lines(ContextFact(), NARROW) == []
+    assert [line.plain.split() for line in context_lines(ContextFact(900, 0, True), NARROW)] == [
         ["CONTEXT", "~900", "/", "size", "unknown"]
     ]
-    full = context_lines(ContextFact(110_000, 128_000), 33, LOOK)
+    full = context_lines(ContextFact(110_000, 128_000), NARROW)
     assert "/compact" in full[-1].plain
 
 
 def test_f7_14_usage_nobody_told_is_said_to_be_unknown() -> None:
-    assert usage_lines(UsageFact(), 33, LOOK) == []
-    assert "not reported" in usage_lines(UsageFact(0, tokens_known=False), 33, LOOK)[0].plain
-    assert "price unknown" in usage_lines(UsageFact(9, cost_known=False), 33, LOOK)[1].plain
-    assert "$0.42 of $1.00 cap" in usage_lines(UsageFact(9, cost=0.42, cap=1.0), 33, LOOK)[1].plain
+    assert usage_lines(UsageFact(), NARROW) == []
+    assert "not reported" in usage_lines(UsageFact(0, tokens_known=False), NARROW)[0].plain
+    assert "price unknown" in usage_lines(UsageFact(9, cost_known=False), NARROW)[1].plain
+    assert "$0.42 of $1.00 cap" in usage_lines(UsageFact(9, cost=0.42, cap=1.0), NARROW)[1].plain
 
 
 async def test_only_the_section_that_changed_is_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:

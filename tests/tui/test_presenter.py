@@ -255,29 +255,6 @@ def row(**values: Any) -> Any:
     return AgentRow(**{"id": "x", "session": SESSION, **values})
 
 
-def test_rows_of_agents_say_what_is_true() -> None:
-    work = Work()
-    rows = [
-        row(id="m", kind="chat", state="running"),
-        row(id="b", kind="batch", state="running"),
-        row(id="1", kind="child", name="done", state="done", started=10.0, ended=40.0),
-        row(id="2", kind="child", name="busy", state="running", started=900.0, heard=990.0, activity="Run make"),
-        row(id="3", kind="child", name="mute", state="running", started=100.0, heard=905.0),
-        row(id="4", kind="child", name="asks", state="running", needs="q", started=990.0, heard=999.0),
-        row(id="5", kind="child", name="cut", state="interrupted"),
-        row(id="6", kind="child", name="bad", state="max_turns", usage=Usage(5, 5, tokens_known=False)),
-    ]
-    facts = {fact.name: fact for fact in work.agents(rows, now=1000.0)}
-    assert list(facts)[:3] == ["asks", "busy", "mute"]
-    assert [facts[name].sign for name in ("done", "busy", "asks", "cut", "bad")] == [
-        "good", "running", "needs", "stopped", "bad",
-    ]  # fmt: skip
-    assert facts["done"].seconds == 30
-    assert facts["busy"].quiet == 0
-    assert facts["mute"].quiet == 95
-    assert facts["bad"].tokens is None
-
-
 def test_f1_11_counters_of_a_run_add_up_at_any_moment() -> None:
     work = Work()
     say = Script(session="evals", agent="b")
@@ -317,7 +294,7 @@ def test_f7_14_unknown_usage_is_not_zero() -> None:
     work.show(SESSION, AGENT)
     unknown = Usage(tokens_known=False, cost_known=False)
     work.take(ev.UsageReported(session=SESSION, agent=AGENT, usage=unknown, context_tokens=900, estimated=True))
-    usage = work.usage([])
+    usage = work.usage()
     assert not usage.tokens_known
     assert not usage.cost_known
     assert work.context.estimated
@@ -327,8 +304,10 @@ def test_f7_14_unknown_usage_is_not_zero() -> None:
 def test_usage_of_the_agents_a_chat_started_is_its_own() -> None:
     work = Work()
     work.show(SESSION, AGENT, usage=Usage(100, 0, cost_usd=0.1))
-    work.take(ev.UsageReported(session=SESSION, agent="kid", usage=Usage(10, 5, cost_usd=0.02)))
+    work.take(ev.AgentStarted(session="s2", agent="kid", parent=AGENT, owner=SESSION, kind="child"))
+    work.take(ev.AgentStarted(session="s3", agent="other", owner="another chat", kind="background"))
+    work.take(ev.UsageReported(session="s2", agent="kid", usage=Usage(10, 5, cost_usd=0.02)))
+    work.take(ev.UsageReported(session="s3", agent="other", usage=Usage(70, 5, cost_usd=0.5)))
     work.take(ev.UsageReported(session="evals", agent="b", usage=Usage(1000, 5, cost_usd=9)))
-    rows = [row(id="kid", kind="child"), row(id="b", kind="batch", session="evals")]
-    usage = work.usage(rows, cap=1.0)
+    usage = work.usage(cap=1.0)
     assert (usage.tokens, round(usage.cost, 2), usage.agents_cost, usage.cap) == (115, 0.12, 0.02, 1.0)

@@ -64,9 +64,9 @@ class Asking:
 
     # Keys
 
-    def intercept(self, character: str) -> bool:
-        """A key typed into the empty prompt: a digit that answers the request in view."""
-        block = self.current
+    def intercept(self, character: str, request: str = "") -> bool:
+        """A key typed into the empty prompt: a digit that answers that request, or the oldest."""
+        block = self._waiting_for(request) if request else self.current
         if block is None or self._prompt.lent or not character.isdecimal():
             return False
         option = block.option_for(character)
@@ -105,7 +105,16 @@ class Asking:
             return False
         current = self.focused
         place = waiting.index(current) + 1 if current in waiting else 0
-        block = waiting[place % len(waiting)]
+        return self.go_to(waiting[place % len(waiting)].request)
+
+    def _waiting_for(self, request: str) -> RequestBlock | None:
+        return next((block for block in self._waiting() if block.request == request), None)
+
+    def go_to(self, request: str) -> bool:
+        """Goes to that request; whether it waits."""
+        block = self._waiting_for(request)
+        if block is None:
+            return False
         self._transcript.select(block)
         if block.options:
             self._transcript.focus()

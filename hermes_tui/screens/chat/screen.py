@@ -16,6 +16,7 @@ from hermes_tui.screens.chat.asking import Asking
 from hermes_tui.screens.chat.completing import Completing
 from hermes_tui.screens.chat.sending import Sending
 from hermes_tui.screens.chat.showing import Showing
+from hermes_tui.screens.chat.tending import Tending
 from hermes_tui.screens.steady import SteadyScreen
 from hermes_tui.texts import _
 from hermes_tui.widgets import chrome, prompt
@@ -74,13 +75,12 @@ class ChatScreen(SteadyScreen[None]):
         self.asking = Asking(desk, self._waiting, self.transcript, self.prompt)
         self.completing = Completing(self.prompt, desk, host)
         self.sending = Sending(self)
-        self.showing = Showing(self)
+        self.showing, self.tending = Showing(self), Tending(self)
         self.side_mode = "auto"
         self.frame = 0
         self.edited = 0.0
         """When the draft changed last, in monotonic seconds."""
         self.welcome: WelcomeBlock | None = None
-        self._drawer = False
 
     def compose(self) -> ComposeResult:
         yield self.bars["header"]
@@ -99,6 +99,7 @@ class ChatScreen(SteadyScreen[None]):
         """The first picture."""
         self.prompt.intercept = self._intercept
         self.transcript.intercept = self._request_key
+        self.sidebar.tail = lambda agent: self.desk.work.tails.of(agent)[1]
         self.prompt.queue_waits = lambda: bool(self.queue.items)
         self.prompt.hint(_("Ask something, or / for commands"))
         self.refresh_facts()
@@ -109,7 +110,7 @@ class ChatScreen(SteadyScreen[None]):
         if self._presenter is None:
             from hermes_tui.presenter.chat import ChatPresenter
 
-            self._presenter = ChatPresenter(self.transcript, self.desk.work.name_of)
+            self._presenter = ChatPresenter(self.transcript, self.desk.work.name_of, self.desk.seen)
         return self._presenter
 
     def _waiting(self) -> list[RequestBlock]:
@@ -130,6 +131,8 @@ class ChatScreen(SteadyScreen[None]):
         self.peek.forget()
         self.presenter.show(view.id, view.agent)
         self.transcript.extend(blocks_of(view.messages, past))
+        for outcome in await self.desk.off_loop(lambda: self.desk.results(view.id)):
+            self.presenter.result(outcome)
         for request in engine.broker.pending() if engine is not None else ():
             self.presenter.ask(request)
         if not view.messages:
@@ -154,7 +157,7 @@ class ChatScreen(SteadyScreen[None]):
         for key, block in list(self.presenter.requests.items()):
             if key not in known:
                 self.asking.offer(block)
-        self.refresh_facts()
+        self.showing.refresh(soon=True)
 
     def clear_view(self) -> None:
         """Empties the transcript; the chat goes on, and what waits for an answer stays."""
@@ -195,21 +198,14 @@ class ChatScreen(SteadyScreen[None]):
     def fit(self) -> None:
         """Puts the parts where the size and the settings want them."""
         width, height = self.app.size
-        for name, on in chrome.layout(width, height, self.side_mode, drawer=self._drawer).items():
+        for name, on in chrome.layout(width, height, self.side_mode, drawer=self.tending.drawer).items():
             self.set_class(on, name)
         self.peek.display = self.peek.display and width >= chrome.PEEK
         self.call_after_refresh(self.refresh_facts)
 
     def action_work(self) -> None:
         """Shows the sidebar and gives it the keys; again: back to the prompt."""
-        if self.sidebar.has_focus or (self._drawer and self.has_class("-drawer")):
-            self._drawer = False
-            self.fit()
-            self.prompt.focus_input()
-            return
-        self._drawer = True
-        self.fit()
-        self.call_after_refresh(self.sidebar.focus)
+        self.tending.switch()
 
     # Keys
 
@@ -232,9 +228,7 @@ class ChatScreen(SteadyScreen[None]):
         """Keeps the app open, closes what is open here, gives the keys back to the prompt, or stops the turn."""
         if self.sending.stay_open is not None:
             self.sending.stay_open()
-        elif self._drawer:
-            self._drawer = False
-            self.fit()
+        elif self.tending.close():
             self.prompt.focus_input()
         elif not self.prompt.area.has_focus:
             self.transcript.select(None)
@@ -293,7 +287,16 @@ class ChatScreen(SteadyScreen[None]):
         """Typing that nobody here has a use for goes to the prompt."""
         if event.is_printable and event.character and self.sidebar.has_focus:
             event.stop()
-            self._type(event.character)
+            if not self.tending.typed(event.character):
+                self._type(event.character)
+
+    def on_sidebar_asked(self, message: Sidebar.Asked) -> None:
+        """Something is wanted of agents."""
+        self.tending.do(message.verb, message.agents)
+
+    def on_sidebar_moved(self) -> None:
+        """The peek pane follows the cursor."""
+        self.refresh_facts()
 
     def on_descendant_focus(self) -> None:
         """The keys go elsewhere: what Esc does has changed."""
@@ -326,7 +329,7 @@ class ChatScreen(SteadyScreen[None]):
         if not self.prompt.empty:
             self.asking.hint = self.sending.hint = ""
         self.completing.edited()
-        self.refresh_facts()
+        self.showing.refresh(soon=True)
 
     def on_prompt_newest(self) -> None:
         """End where there is no line to go to the end of."""
@@ -367,6 +370,10 @@ class ChatScreen(SteadyScreen[None]):
         """A suggestion was clicked."""
         self.prompt.set_draft(message.text)
         self.prompt.focus_input()
+
+    def on_transcript_opened(self, message: Transcript.Opened) -> None:
+        """The agent behind a result is wanted."""
+        self.host.open_screen("agents", agent=message.agent)
 
     def on_transcript_copied(self, message: Transcript.Copied) -> None:
         """A block's text is wanted."""

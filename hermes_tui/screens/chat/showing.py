@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
+import time
 from typing import TYPE_CHECKING
 
+from hermes_tui.screens.host import SCREENS
 from hermes_tui.texts import _
 from hermes_tui.widgets import chrome
+from hermes_tui.widgets.blocks import ResultBlock
 from hermes_tui.widgets.look import look_of
 
 if TYPE_CHECKING:
+    from textual.timer import Timer
+
     from hermes_tui.screens.chat.screen import ChatScreen
+    from hermes_tui.widgets.facts import WorkFacts
+
+PAUSE = 0.25
+"""Least seconds between two drawings of the sidebar that nobody asked for."""
 
 
 class Showing:
@@ -17,9 +27,11 @@ class Showing:
 
     def __init__(self, screen: ChatScreen) -> None:
         self._screen = screen
+        self._drawn = 0.0
+        self._later: Timer | None = None
 
-    def refresh(self) -> None:
-        """Draws what has changed; everything else is left alone."""
+    def refresh(self, *, soon: bool = False) -> None:
+        """Draws what has changed; everything else is left alone. `soon`: the sidebar may wait a moment."""
         screen, desk = self._screen, self._screen.desk
         look, width, bars = look_of(screen), screen.app.size.width, screen.bars
         work = desk.work_facts(screen.asking.fact())
@@ -29,6 +41,7 @@ class Showing:
             hint=screen.asking.hint or screen.sending.hint or self._leaving_words(),
             unseen=screen.transcript.unseen,
         )
+        place = dataclasses.replace(place, screens=SCREENS)
         glyphs = look.glyphs
         bars["header"].show(*chrome.header(place, work, width, glyphs))
         bars["status"].show(*chrome.status(place, work, width, glyphs))
@@ -40,10 +53,42 @@ class Showing:
         if screen.queue.items != desk.queued:
             screen.queue.show(desk.queued, busy=place.busy)
             screen.presenter.queued(screen.queue.items)
+        wait = self._drawn + PAUSE - time.monotonic() if soon else 0.0
+        if wait <= 0:
+            self._show_work(work, width)
+        elif self._later is None:
+            self._later = screen.set_timer(wait, self.refresh)
+
+    def _show_work(self, work: WorkFacts, width: int) -> None:
+        """Draws the sidebar and the peek pane."""
+        screen = self._screen
+        self._drawn = time.monotonic()
+        if self._later is not None:
+            self._later.stop()
+            self._later = None
+        self._see(work)
         if screen.sidebar.display:
+            screen.sidebar.tall = width >= chrome.VERY_WIDE
             screen.sidebar.show(work)
-        if width >= chrome.PEEK:
+        if width < chrome.PEEK:
+            return
+        if not work.agents:
             screen.peek.display = screen.peek.show(screen.transcript.detailed())
+            return
+        tails = screen.desk.work.tails
+        last = next((agent for agent in work.agents if agent.id == tails.last), work.agents[0])
+        agent = screen.sidebar.chosen or last
+        screen.peek.show_agent(agent, *tails.of(agent.id))
+        screen.peek.display = True
+
+    def _see(self, work: WorkFacts) -> None:
+        """Results whose blocks are on the screen have been seen."""
+        screen = self._screen
+        over = {agent.id for agent in work.agents if agent.over}
+        if over and screen.is_current:
+            shown = [block.agent for block in screen.transcript.in_view() if isinstance(block, ResultBlock)]
+            if seen := over.intersection(shown):
+                screen.desk.see(sorted(seen))
 
     def relook(self) -> None:
         """Another theme: what keeps styles of the old one is drawn again."""

@@ -81,7 +81,7 @@ class Transcript(TranscriptView, can_focus=True):
             return
         current = self.sheet.place(self._cursor) if self._cursor is not None else None
         if current is None:
-            visible = self._in_view()
+            visible = self.in_view()
             target = visible[-1] if step < 0 and visible else blocks[-1]
         else:
             target = blocks[max(0, min(len(blocks) - 1, current + step))]

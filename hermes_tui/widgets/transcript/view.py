@@ -127,7 +127,7 @@ class TranscriptView(ScrollView):
 
     def recolour(self) -> None:
         """Colours of code arrived: blocks in view that hold code are drawn again."""
-        for block in self._in_view():
+        for block in self.in_view():
             if isinstance(block, AnswerBlock) and block.has_code and not block.live:
                 block.recolour()
 
@@ -181,7 +181,7 @@ class TranscriptView(ScrollView):
         reshaped = sheet.shape(self.text_width, look_of(self))
         before = (self.scroll_offset.y, sheet.total)
         self._waiting.fit(view)
-        self.follow = self._waiting.left(self._in_view) or self.follow
+        self.follow = self._waiting.left(self.in_view) or self.follow
         target = self._target(sheet, view)
         self._settling = True
         try:
@@ -258,7 +258,7 @@ class TranscriptView(ScrollView):
         """Tells waiting requests that their end is on the screen."""
         sheet, now = self.sheet, time.monotonic()
         bottom = self.scroll_offset.y + self.scrollable_content_region.height
-        for block in self._in_view():
+        for block in self.in_view():
             if isinstance(block, RequestBlock) and block.waiting:
                 place = sheet.place(block)
                 if place is not None and sheet.top(place) + sheet.height(place) <= bottom:
@@ -275,7 +275,8 @@ class TranscriptView(ScrollView):
         }
         self.unseen = len(self._fresh)
 
-    def _in_view(self) -> list[Block]:
+    def in_view(self) -> list[Block]:
+        """The blocks of which something is on the screen."""
         sheet = self.sheet
         if not len(sheet):
             return []
