@@ -337,16 +337,23 @@ def _share(reasoning: Mapping[str, Any]) -> str:
 
 @batch.command()
 @click.argument("run_name", metavar="RUN")
-@click.option("--format", "form", default="sharegpt", help="sharegpt.")
+@click.option("--format", "form", default="sharegpt", help="sharegpt, openai, hermes-fc, llamafactory or atropos.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="File to write; standard output without it.")
 @click.option("--all", "everything", is_flag=True, help="Also rows that ended before they were done.")
+@click.option("--arguments", type=click.Choice(["string", "object"]), default="string", help="openai: of calls.")
+@click.option("--tools", type=click.Choice(["string", "list"]), default="string", help="openai: the definitions.")
+@click.option("--tokenizer", type=click.Path(path_type=Path), help="atropos: folder of a tokenizer.")
 @_output_dir
-def export(run_name: str, form: str, output: Path | None, everything: bool, output_dir: Path) -> int:
+def export(
+    run_name: str, form: str, output: Path | None, everything: bool, arguments: Any, tools: Any, tokenizer: Path | None,
+    output_dir: Path,
+) -> int:  # fmt: skip
     """Write a run's rows in the form a trainer reads."""
+    from hermes_engine.batch.export import FormOptions, form_of
     from hermes_engine.batch.export import export as write
-    from hermes_engine.batch.export import form_of
 
-    chosen, folder = form_of(form), _found(output_dir, run_name)
+    folder = _found(output_dir, run_name)
+    chosen = form_of(form, folder.settings().get("tools", []), FormOptions(arguments, tools, tokenizer))
     target: Any = output if output is not None and str(output) != "-" else sys.stdout.buffer
     try:
         told = write(folder, chosen, target, everything=everything)

@@ -1,4 +1,4 @@
-"""Writes a run's kept rows in a form a trainer reads. So far `sharegpt`, the records as they are.
+"""Writes a run's kept rows in a form a trainer reads.
 
 Reads the row files, so that a run that was killed exports what it has.
 """
@@ -7,23 +7,51 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, ClassVar, Literal, Protocol
 
+from hermes_engine.batch.export.forms import HermesFC, LlamaFactory, OpenAI, ShareGPT
+from hermes_engine.batch.export.turns import Unfit
 from hermes_engine.batch.files import replacing
 from hermes_engine.batch.folder import RunFolder
 from hermes_engine.batch.job import Record
 from hermes_engine.batch.ledger import identity
-from hermes_engine.errors import UnknownName, UsageError
+from hermes_engine.batch.trajectory import line_of
+from hermes_engine.errors import UnknownName
 
-Form = Callable[[Record, bytes], bytes]
-"""Makes the exported line of a record and its own line."""
+FORMATS = ("sharegpt", "openai", "hermes-fc", "llamafactory", "atropos")
+"""Names of the forms."""
 
-FORMATS: dict[str, Form] = {"sharegpt": lambda record, line: line}
-"""Name → form. A further format is a further entry."""
-_LATER = frozenset({"openai", "hermes-fc", "llamafactory", "atropos"})
+
+class Form(Protocol):
+    """Makes rows of an export out of records."""
+
+    name: ClassVar[str]
+
+    def rows(self, record: Record) -> list[Any]:
+        """The rows a record becomes. Raises Unfit with the reason when it cannot be told in this form."""
+        ...
+
+    def beside(self, target: Path) -> None:
+        """Writes what a reader needs besides the file."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FormOptions:
+    """How a form is to be told; each counts for the forms that know it.
+
+    Attributes:
+        arguments: openai: string | object.
+        tools: openai: string | list.
+        tokenizer: atropos: folder of a tokenizer with a chat template.
+    """
+
+    arguments: Literal["string", "object"] = "string"
+    tools: Literal["string", "list"] = "string"
+    tokenizer: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +62,29 @@ class Exported:
     left_out: dict[str, int]
 
 
-def form_of(name: str) -> Form:
-    """The form of that name. Raises UnknownName, or UsageError for one of a later version."""
-    if name in _LATER:
-        raise UsageError(f"--format {name} is not in this version: it comes with a later one", hint="take sharegpt")
-    if name not in FORMATS:
-        raise UnknownName("format", name, FORMATS)
-    return FORMATS[name]
+def form_of(name: str, schemas: Sequence[Mapping[str, Any]] = (), options: FormOptions | None = None) -> Form:
+    """The form of that name, for a run with these tool definitions.
+
+    Raises:
+        UnknownName: no such form.
+        UsageError: it needs something that was not given, or a package that is not installed.
+    """
+    told = options or FormOptions()
+    match name:
+        case "sharegpt":
+            return ShareGPT()
+        case "openai":
+            return OpenAI(schemas, told.arguments, told.tools)
+        case "hermes-fc":
+            return HermesFC(schemas)
+        case "llamafactory":
+            return LlamaFactory(schemas)
+        case "atropos":
+            from hermes_engine.batch.export.atropos import Atropos, load_tokenizer  # needs the extra `train`
+
+            return Atropos(load_tokenizer(told.tokenizer))
+        case _:
+            raise UnknownName("format", name, FORMATS)
 
 
 def export(folder: RunFolder, form: Form, target: Path | BinaryIO, *, everything: bool = False) -> Exported:
@@ -58,6 +102,7 @@ def export(folder: RunFolder, form: Form, target: Path | BinaryIO, *, everything
     if isinstance(target, Path):
         with replacing(target) as stream:
             written = _write(folder, form, stream, left_out, seen, everything=everything)
+        form.beside(target)
     else:
         written = _write(folder, form, target, left_out, seen, everything=everything)
     others = {identity(record): f"failed: {record.get('error_kind')}" for _line, record in _lines(folder.failed)}
@@ -73,11 +118,17 @@ def _write(
     written = 0
     for line, record in kept_rows(folder):
         seen.add(identity(record))
-        if everything or record.get("completed"):
-            stream.write(form(record, line))
-            written += 1
-        else:
+        if not everything and not record.get("completed"):
             left_out[f"not completed: {record.get('stop_reason')}"] += 1
+            continue
+        try:
+            rows = form.rows(record)
+        except Unfit as reason:
+            left_out[f"not told in this form: {reason}"] += 1
+            continue
+        for row in rows:
+            stream.write(line if row is record else line_of(row))
+            written += 1
     return written
 
 

@@ -1,0 +1,118 @@
+"""Atropos' scored groups: token ids, training masks and scores of whole conversations, one group a line.
+
+A mask holds the token itself where it is trained (what the model said) and -100 elsewhere; token by token as long as
+the tokens. Measured against atroposlib 0.4.0 (docs/batch.md, Exports). Knows the tokenizer by its chat template only.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+from hermes_engine.batch.export.forms import responses, with_calls
+from hermes_engine.batch.export.turns import Unfit, turns_of, whole_rounds
+from hermes_engine.batch.job import Record
+from hermes_engine.errors import UsageError
+
+UNTRAINED = -100
+
+
+class Tokenizer(Protocol):
+    """What is used of a tokenizer of the transformers package."""
+
+    def apply_chat_template(self, conversation: list[dict[str, str]], **options: Any) -> Any:
+        """Token ids of a conversation: a list, or a mapping that has them under `input_ids`."""
+        ...
+
+
+def load_tokenizer(folder: Path | None) -> Tokenizer:
+    """The tokenizer in a folder; nothing is downloaded.
+
+    Raises:
+        UsageError: no folder, no tokenizer in it, one without a chat template, or the package is missing.
+    """
+    if folder is None:
+        raise UsageError("--format atropos needs --tokenizer DIR, a folder with a tokenizer and its chat template")
+    if not folder.is_dir():
+        raise UsageError(f"there is no tokenizer folder {folder}")
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")  # it would greet with advice about models
+    try:
+        from transformers import AutoTokenizer  # the extra `train`: 2 s and 150 MB
+    except ImportError:
+        raise UsageError("the package transformers is missing", hint="pip install '.[train]'") from None
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{folder} holds no tokenizer: {' '.join(str(error).split())[:200]}") from error
+    if not getattr(tokenizer, "chat_template", None):
+        raise UsageError(f"the tokenizer in {folder} has no chat template")
+    loaded: Tokenizer = tokenizer
+    return loaded
+
+
+@dataclass(frozen=True, slots=True)
+class Atropos:
+    """See the module's docstring."""
+
+    tokenizer: Tokenizer
+    name: ClassVar[str] = "atropos"
+
+    def rows(self, record: Record) -> list[Any]:
+        """One group of one."""
+        messages = messages_of(record)
+        tokens, masks = self.tokenized(messages)
+        return [
+            {
+                "tokens": [tokens],
+                "masks": [masks],
+                "scores": [1.0 if record["completed"] else 0.0],
+                "messages": [messages],
+                "overrides": [{"sft": True}],
+                "group_overrides": {"sft": True},
+                "inference_logprobs": [],
+            }
+        ]
+
+    def beside(self, target: Path) -> None:
+        """Nothing."""
+
+    def tokenized(self, messages: Sequence[dict[str, str]]) -> tuple[list[int], list[int]]:
+        """Tokens of a conversation and its mask.
+
+        Raises:
+            Unfit: the template changes earlier turns when later ones come, so no mask is right; or nothing is trained.
+        """
+        told = list(messages)
+        tokens = self._ids(told)
+        masks = [UNTRAINED] * len(tokens)
+        for place, message in enumerate(told):
+            if message["role"] != "assistant":
+                continue
+            start = len(self._ids(told[:place], add_generation_prompt=True))
+            until = self._ids(told[: place + 1])
+            if until != tokens[: len(until)]:
+                raise Unfit("the tokenizer's chat template rewrites earlier turns")
+            masks[start : len(until)] = tokens[start : len(until)]
+        if all(mask == UNTRAINED for mask in masks):
+            raise Unfit("nothing in it would be trained")
+        return tokens, masks
+
+    def _ids(self, messages: list[dict[str, str]], **options: Any) -> list[int]:
+        if not messages and not options:
+            return []
+        made = self.tokenizer.apply_chat_template(messages, tokenize=True, **options)
+        ids = made if isinstance(made, list) else made["input_ids"]
+        return [int(token) for token in ids]
+
+
+def messages_of(record: Record) -> list[dict[str, str]]:
+    """The conversation as role and content, calls and results as text between tags."""
+    told: list[dict[str, str]] = []
+    for turn in whole_rounds(turns_of(record)):
+        told.append({"role": turn.role, "content": with_calls(turn)})
+        if turn.calls:
+            told.append({"role": "tool", "content": responses(turn.calls)})
+    return told
