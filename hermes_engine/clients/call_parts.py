@@ -8,6 +8,7 @@ has ended. Knows nothing of text, transport or tools.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,8 +17,7 @@ from hermes_engine.clients.call_arguments import grew, json_values, settled_argu
 from hermes_engine.clients.text_repair import whole_text
 from hermes_engine.messages import ToolCall
 
-_LAST_LETTERS = '}]"0123456789elyN'
-"""With which JSON can end: also true, false, null, and the Infinity and NaN that some servers write."""
+_MARKS = re.compile(r'\\.?|["{}\[\]]', re.DOTALL)
 
 
 @dataclass(slots=True)
@@ -27,6 +27,10 @@ class _Slot:
     id: str = ""
     name: str = ""
     parts: list[str] = field(default_factory=list)
+    _looked_at: int = 0
+    _depth: int = 0
+    _quoted: bool = False
+    _escaping: bool = False
 
     @property
     def blank(self) -> bool:
@@ -35,10 +39,22 @@ class _Slot:
     @property
     def whole(self) -> bool:
         """Whether the arguments so far are complete JSON."""
-        last = next((part.rstrip()[-1] for part in reversed(self.parts) if part.strip()), "")
-        if not last or last not in _LAST_LETTERS:  # not worth a look at all of it
-            return False
-        return json_values("".join(self.parts)) is not None
+        return self._closed() and not self.blank and json_values("".join(self.parts)) is not None
+
+    def _closed(self) -> bool:
+        """Whether no bracket and no quote is open; reads each part once, where a whole look each time would not end."""
+        for part in self.parts[self._looked_at :]:
+            if not part:
+                continue
+            mark = ""
+            for mark in _MARKS.findall(part[self._escaping :]):
+                if mark == '"':
+                    self._quoted = not self._quoted
+                elif not self._quoted:
+                    self._depth += (mark in "[{") - (mark in "]}")
+            self._escaping = mark == "\\"  # a backslash at the very end: what it escapes comes next
+        self._looked_at = len(self.parts)
+        return self._depth == 0 and not self._quoted
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hermes_engine.clients import call_parts
 from hermes_engine.clients.assemble import CUT_CALLS_NOTE, unique_ids
 from hermes_engine.messages import ToolCall
 from tests.clients.chunks import named, piece, reply, told
@@ -237,3 +238,17 @@ def test_any_split_of_arguments_gives_the_same_calls(wanted: list[dict[str, Any]
         deltas.append(data.draw(st.sampled_from(live)).pop(0))
     answer = told(*deltas)
     assert [call.parsed() for call in answer.tool_calls] == [json.loads(text) for text in texts]
+
+
+JSON: st.SearchStrategy[object] = st.recursive(
+    st.sampled_from(["x", "]}", 'q"\\', "\\", "é", 1, None, True]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["a", 'b"', "c\\"]), inner, max_size=2),
+)
+
+
+@given(JSON, st.integers(1, 5), st.booleans())
+def test_whole_arguments_are_known_however_they_are_cut(value: object, size: int, ascii_only: bool) -> None:
+    text, slot = json.dumps({"a": value}, ensure_ascii=ascii_only), call_parts._Slot()
+    for place in range(0, len(text), size):
+        slot.parts.append(text[place : place + size])
+        assert slot.whole == (place + size >= len(text))
