@@ -23,6 +23,7 @@ from hermes_tui.desk import Desk, Pace, Start, git_branch, warm_up
 from hermes_tui.screens.chat import STYLES, ChatScreen
 from hermes_tui.screens.host import Host
 from hermes_tui.screens.leaving import Leaving
+from hermes_tui.screens.switching import Switching
 from hermes_tui.texts import _
 from hermes_tui.widgets.blocks import NoticeBlock
 from hermes_tui.widgets.glyphs import choose_glyphs, motion_allowed
@@ -45,6 +46,10 @@ class HermesApp(App[int]):
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f1", "keys", _("Keys"), show=False, id="app.keys"),
+        Binding("alt+1,f2", "screen('chat')", _("Chat"), show=False, id="app.chat", priority=True),
+        Binding("alt+2,f3", "screen('agents')", _("Agents"), show=False, id="app.agents", priority=True),
+        Binding("1", "screen('chat')", _("Chat"), show=False, id="app.chat_plain"),
+        Binding("2", "screen('agents')", _("Agents"), show=False, id="app.agents_plain"),
         Binding("ctrl+p", "palette", _("Everything by name"), show=False, id="app.palette"),
         Binding("ctrl+c", "interrupt", _("Stop, clear, quit"), show=False, id="app.interrupt"),
         Binding("ctrl+q,ctrl+d", "quit_or_ask", _("Quit"), show=False, id="app.quit"),
@@ -67,6 +72,7 @@ class HermesApp(App[int]):
         self.host = Host(self, desk)
         self.chat = self.host.chat = ChatScreen(desk, self.host)
         self.leaving = Leaving(self, desk, self.chat)
+        self.switching = Switching(self, self.host, self._deliver)
         self._frame, self._pace = 0, Pace()
 
     def _begin_in(self, theme: str) -> None:
@@ -89,6 +95,7 @@ class HermesApp(App[int]):
         self.look = Look.of(self._themes[name], glyphs=self._glyphs, motion=self._motion)
         if self.is_running and self.chat.is_mounted:
             self.call_after_refresh(self.chat.relook)
+            self.call_after_refresh(self.switching.recolour)
 
     # Starting
 
@@ -146,7 +153,7 @@ class HermesApp(App[int]):
         view = await desk.off_loop(lambda: desk.open_engine(resolved))
         desk.show(view)
         desk.bridge.connect(lambda: self.call_later(self._drain))
-        CODE.start(desk.pool, self.chat.transcript.recolour)
+        CODE.start(desk.pool, self._recolour)
         await self.chat.opened(view)
         for line in resolved.warnings:
             self.chat.say(NoticeBlock(line, "warning"))
@@ -166,15 +173,27 @@ class HermesApp(App[int]):
         if wait > 0:
             self.set_timer(wait, self._drain)
             return
+        if self._deliver():
+            typed = max(self.chat.edited, self.switching.edited)
+            self.set_timer(self._pace.pause(self.chat.transcript.cost, typed=typed), self._drain)
+
+    def _deliver(self) -> bool:
+        """Shows what the engine has said; whether it said anything."""
         events = self.desk.bridge.take()
         if not events:
-            return
+            return False
         for event in events:
             self.desk.work.take(event)
         self.chat.take(events)
+        self.switching.hear(events)
         if self.desk.alive:
             self._pulse.resume()
-        self.set_timer(self._pace.pause(self.chat.transcript.cost, typed=self.chat.edited), self._drain)
+        return True
+
+    def _recolour(self) -> None:
+        """Colours of code have arrived."""
+        self.chat.transcript.recolour()
+        self.switching.recolour()
 
     def _beat(self) -> None:
         """Four times a second while anything runs."""
@@ -185,6 +204,14 @@ class HermesApp(App[int]):
             self.leaving.done()
 
     # Keys
+
+    def action_screen(self, name: str) -> None:
+        """Goes to a screen: chat or agents."""
+        self.switching.go(name)
+
+    async def action_agent(self, agent: str) -> None:
+        """Shows one agent."""
+        await self.switching.show_agent(agent)
 
     def action_keys(self) -> None:
         """What the keys do."""

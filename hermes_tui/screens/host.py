@@ -27,7 +27,7 @@ MAX_CLIPBOARD = 70_000
 OVERLAYS = frozenset({"model", "mode", "theme", "keys", "sessions", "palette"})
 """Overlays this version has."""
 
-SCREENS = ("chat",)
+SCREENS = ("chat", "agents")
 """Screens this version has, of chat, agents, kanban, batch; the header names them."""
 
 
@@ -75,7 +75,11 @@ class Host:
         self._soon(self._say, block)
 
     def open_screen(self, name: str, **options: str) -> bool:
-        """Opens an overlay; False when there is none of that name."""
+        """Opens a screen or an overlay; False when there is none of that name. `agent` of agents: only that one."""
+        if name in SCREENS:
+            agent = options.get("agent", "")
+            self._soon(self._run_action, f"agent({agent!r})" if agent else f"screen({name!r})")
+            return True
         if name == "clear":
             self._soon(self.chat.clear_view)
             return True
@@ -128,6 +132,9 @@ class Host:
         self.desk.commands.submit(run)
 
     # On the app's loop
+
+    def _run_action(self, action: str) -> None:
+        self._app.run_worker(self._app.run_action(action), exit_on_error=False)
 
     def _say(self, block: OutputBlock) -> None:
         self.chat.output(block)

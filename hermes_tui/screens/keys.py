@@ -28,7 +28,7 @@ class KeyRow:
 
 def key_rows() -> tuple[KeyRow, ...]:
     """The table."""
-    return (*_everywhere(), *_prompt(), *_working(), *_transcript(), *_asking(), *_lists())
+    return (*_everywhere(), *_prompt(), *_working(), *_transcript(), *_asking(), *_agents(), *_agent(), *_lists())
 
 
 def _everywhere() -> tuple[KeyRow, ...]:
@@ -36,6 +36,16 @@ def _everywhere() -> tuple[KeyRow, ...]:
     return (
         KeyRow(group, "F1, ? on an empty prompt", _("these keys"), "app.keys", ("f1",)),
         KeyRow(group, "Ctrl+P", _("everything there is, by name"), "app.palette", ("ctrl+p",)),
+        KeyRow(
+            group, "Alt+1, F2", _("the chat; also 1 where nothing is typed"), "app.screen('chat')", ("alt+1", "f2", "1")
+        ),
+        KeyRow(
+            group,
+            "Alt+2, F3",
+            _("all agents; also 2 where nothing is typed"),
+            "app.screen('agents')",
+            ("alt+2", "f3", "2"),
+        ),
         KeyRow(group, "Ctrl+N", _("next question that waits for you"), "screen.next_request", ("ctrl+n",)),
         KeyRow(group, "Ctrl+T", _("work sidebar; again: back to the prompt"), "screen.work", ("ctrl+t",)),
         KeyRow(
@@ -106,6 +116,43 @@ def _asking() -> tuple[KeyRow, ...]:
         KeyRow(group, "3", _("no, and tell it why")),
         KeyRow(group, "4", _("yes, always")),
         KeyRow(group, _("y a n, arrows and Enter"), _("the same, after Ctrl+N")),
+    )
+
+
+def _agents() -> tuple[KeyRow, ...]:
+    group = _("Agents")
+    return (
+        KeyRow(
+            group,
+            "↑ ↓, k j, PgUp PgDn, Home End",
+            _("choose"),
+            "",
+            ("up", "down", "k", "j", "pageup", "pagedown", "home", "end"),
+        ),
+        KeyRow(group, "Enter", _("open; a chat is gone to"), "", ("enter",)),
+        KeyRow(group, "Space", _("look at it beside the list, or hide that"), "", ("space",)),
+        KeyRow(group, "a, m", _("answer what it asks, tell it something"), "", ("a", "m")),
+        KeyRow(group, "x, X", _("stop it, stop it and all below"), "", ("x", "X")),
+        KeyRow(group, "r", _("run its task again; what was interrupted goes on"), "", ("r",)),
+        KeyRow(group, "d, y", _("what it changed, copy its result"), "", ("d", "y")),
+        KeyRow(group, "/, s", _("filter, sort"), "", ("slash", "s")),
+        KeyRow(group, "q, Esc", _("back; nothing is stopped"), "", ("q",)),
+        KeyRow(group, "?", _("these keys"), "", ("question_mark",)),
+    )
+
+
+def _agent() -> tuple[KeyRow, ...]:
+    group = _("One agent")
+    return (
+        KeyRow(
+            group, "m, Tab", _("write to it: Enter tells it at its next step, or goes on with it when it has ended")
+        ),
+        KeyRow(group, "Ctrl+S", _("stop its step, then tell it"), "", ("ctrl+s",)),
+        KeyRow(group, "[ ]", _("agent beside it"), "", ("left_square_bracket", "right_square_bracket")),
+        KeyRow(group, "a, 1 2 3 4", _("answer what it asks")),
+        KeyRow(group, "x, X, r, d, y", _("as in the list")),
+        KeyRow(group, "o", _("open an ended one as a chat")),
+        KeyRow(group, "p, + -", _("play it again: pause, faster, slower; Esc ends it")),
     )
 
 

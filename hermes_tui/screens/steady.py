@@ -6,12 +6,27 @@ terminal that is dragged), each layout answers the other for ever; here only the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from textual.geometry import Size
 from textual.screen import ModalScreen, Screen, ScreenResultType
 
+if TYPE_CHECKING:
+    from hermes_engine.events import Event
+
 
 class SteadyScreen(Screen[ScreenResultType]):
-    """A screen of the app."""
+    """A screen of the app. It hears what the engine says, whether it is in view or not."""
+
+    edited = 0.0
+    """When the person typed here last, in monotonic seconds."""
+
+    def hear(self, events: Sequence[Event]) -> None:
+        """Events of all agents, as they come."""
+
+    def recolour(self) -> None:
+        """Colours of code have arrived, or the theme is another one: what keeps the old ones is drawn again."""
 
     def _screen_resized(self, size: Size) -> None:
         super()._screen_resized(self.app.size)

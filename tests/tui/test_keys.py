@@ -8,12 +8,17 @@ from textual.binding import Binding
 from textual.dom import DOMNode
 
 from hermes_tui.app import HermesApp
+from hermes_tui.screens.agents.agent import AgentScreen, AgentTranscript
+from hermes_tui.screens.agents.base import AgentsBase
+from hermes_tui.screens.agents.list import AgentList
+from hermes_tui.screens.agents.screen import AgentsScreen
 from hermes_tui.screens.chat import ChatScreen
 from hermes_tui.screens.keys import as_markdown, key_rows
 from hermes_tui.widgets.prompt.area import Area
 from hermes_tui.widgets.transcript import Transcript
 from tests.tui.stage import screen_text, settle, stage
 
+OWNERS = (HermesApp, ChatScreen, Area, Transcript, AgentsBase, AgentsScreen, AgentScreen, AgentList, AgentTranscript)
 DOCUMENT = Path(__file__).parents[2] / "docs" / "keys.md"
 
 
@@ -32,19 +37,19 @@ def test_the_document_is_made_from_the_table() -> None:
 
 def test_every_key_that_is_bound_is_in_the_table() -> None:
     told = {key for row in key_rows() for key in row.bound}
-    for owner in (HermesApp, ChatScreen, Area, Transcript):
+    for owner in OWNERS:
         missing = {key for key in bound(owner) if key not in told} - {"ctrl+q"}
         assert not missing, owner.__name__
 
 
 def test_every_key_of_the_table_is_bound() -> None:
-    keys = {key for owner in (HermesApp, ChatScreen, Area, Transcript) for key in bound(owner)}
+    keys = {key for owner in OWNERS for key in bound(owner)}
     told = {key for row in key_rows() for key in row.bound}
     assert told <= keys
 
 
 def test_bindings_can_be_told_apart_and_explain_themselves() -> None:
-    bindings = {id(b): b for owner in (HermesApp, ChatScreen, Area, Transcript) for b in bound(owner).values()}
+    bindings = {id(b): b for owner in OWNERS for b in bound(owner).values()}
     names = [binding.id for binding in bindings.values()]
     assert None not in names
     assert len(names) == len(set(names))
@@ -56,7 +61,7 @@ def test_actions_of_the_table_exist() -> None:
         if row.action:
             target, _dot, name = row.action.partition(".")
             owner = ChatScreen if target == "screen" else HermesApp
-            assert hasattr(owner, f"action_{name}"), row.action
+            assert hasattr(owner, f"action_{name.partition('(')[0]}"), row.action
 
 
 async def test_a_question_mark_on_an_empty_prompt_shows_the_keys_and_runs_one() -> None:

@@ -17,6 +17,7 @@ from hermes_tui.screens.chat.completing import Completing
 from hermes_tui.screens.chat.sending import Sending
 from hermes_tui.screens.chat.showing import Showing
 from hermes_tui.screens.chat.tending import Tending
+from hermes_tui.screens.host import SCREENS
 from hermes_tui.screens.steady import SteadyScreen
 from hermes_tui.texts import _
 from hermes_tui.widgets import chrome, prompt
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
     from hermes_tui.desk import Desk
     from hermes_tui.presenter.chat import ChatPresenter
 
+
+SCREEN_DIGITS = {str(number): name for number, name in enumerate(SCREENS, 1)}
+"""Keys that go to a screen where nothing is typed."""
 
 STYLES: list[str | PurePath] = [Path(__file__).with_name("chat.tcss"), Path(prompt.__file__).with_name("prompt.tcss")]
 """The screen's style sheets. The app loads them: the toolkit passes over those of an app's first screen."""
@@ -309,6 +313,9 @@ class ChatScreen(SteadyScreen[None]):
         self.prompt.take_paste(event.text)
 
     def _type(self, text: str) -> None:
+        if self.prompt.empty and not self._waiting() and text in SCREEN_DIGITS:
+            self.app.run_worker(self.app.run_action(f"screen({SCREEN_DIGITS[text]!r})"))
+            return
         self.transcript.select(None)
         self.prompt.focus_input()
         self.prompt.insert(text)

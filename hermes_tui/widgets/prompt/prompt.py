@@ -62,6 +62,8 @@ class Prompt(Horizontal):
         """Asked for each key typed into an empty prompt; True when the key was meant for something else."""
         self.queue_waits: Callable[[], bool] = lambda: False
         """Whether the arrow up on an empty prompt takes a queued message back."""
+        self.label = ""
+        """Whom one talks to, where it is not the chat."""
         self._loan: Loan | None = None
         self._area = Area(id="area")
         self._area.take_key = self.take_key
@@ -79,7 +81,8 @@ class Prompt(Horizontal):
     def redraw(self) -> None:
         """Draws the sign in the look of now."""
         look = look_of(self)
-        name = f"{self._loan.purpose} " if self._loan else ""
+        words = self._loan.purpose if self._loan else self.label
+        name = f"{words} " if words else ""
         self._mark.update(Text(f"{name}{look.glyphs.prompt} ", look.accent if self._area.has_focus else look.faint))
 
     # The draft

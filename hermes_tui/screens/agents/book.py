@@ -1,0 +1,113 @@
+"""What the agents' screens know: the engine's list as it is now, and what was last read from disk. No widget."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from hermes_engine.errors import HermesError
+from hermes_tui.screens.agents.items import AgentItem, gathered
+from hermes_tui.screens.agents.steps import OpenSteps
+
+if TYPE_CHECKING:
+    from hermes_engine.session import Engine
+    from hermes_engine.store.agents import AgentRecord
+    from hermes_tui.desk import Desk
+
+LOOK_SECONDS = 1.0
+"""Between two looks at other programs' agents."""
+
+PAST = 100
+"""Ended agents that are listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What was last read from disk."""
+
+    past: tuple[AgentRecord, ...] = ()
+    elsewhere: tuple[AgentRecord, ...] = ()
+    programs: Mapping[str, tuple[int, str]] = field(default_factory=dict)
+
+
+class AgentsBook:
+    """Every agent there is to know of; one of these serves all screens about agents.
+
+    Attributes:
+        steps: what running turns have brought since their last saved message.
+        drain: shows at once everything the engine has said so far.
+        chosen: agent that was last looked at.
+        drafts: what is written for each conversation, not sent yet.
+        now: the time, in seconds since the epoch.
+    """
+
+    def __init__(self, desk: Desk, steps: OpenSteps, drain: Callable[[], object]) -> None:
+        self._desk, self.steps, self.drain = desk, steps, drain
+        self.chosen = ""
+        self.drafts: dict[str, str] = {}
+        self.now: Callable[[], float] = time.time
+        self._read = _Read()
+        self._looked = 0.0
+        self._reading: asyncio.Task[None] | None = None
+        self._ended: frozenset[str] = frozenset()
+
+    def items(self) -> tuple[AgentItem, ...]:
+        """All agents now. Cheap: nothing is read."""
+        engine, read = self._desk.engine, self._read
+        if engine is None:
+            return ()
+        rows = engine.agents()
+        working = [row.id for row in rows if row.live and engine.supervisor.at_work(row.id)]
+        return gathered(rows, working, read.past, read.elsewhere, read.programs)
+
+    def find(self, agent: str) -> AgentItem | None:
+        """One agent, None where nobody knows of it any more."""
+        return next((item for item in self.items() if item.id == agent), None)
+
+    def siblings(self, item: AgentItem) -> list[AgentItem]:
+        """Those started by the same agent or for the same chat, itself among them, oldest first."""
+        if item.kind == "chat":
+            return [item]
+        found = [
+            other
+            for other in self.items()
+            if other.place == item.place
+            and other.kind not in ("chat", "batch")
+            and (other.parent, other.owner) == (item.parent, item.owner)
+        ]
+        return sorted(found, key=lambda other: other.started)
+
+    def children(self, item: AgentItem) -> list[AgentItem]:
+        """Those it started, oldest first."""
+        return sorted((other for other in self.items() if other.parent == item.id), key=lambda other: other.started)
+
+    def look(self) -> None:
+        """Reads from disk again when it is time to; returns at once."""
+        engine = self._desk.engine
+        if engine is None or (self._reading is not None and not self._reading.done()):
+            return
+        ended = frozenset(row.id for row in engine.agents() if row.ended)
+        if ended != self._ended or time.monotonic() - self._looked >= LOOK_SECONDS:
+            self._ended = ended
+            self._reading = asyncio.create_task(self.read(), name="agents on disk")
+
+    async def read(self) -> None:
+        """Reads from disk now."""
+        engine = self._desk.engine
+        if engine is None:
+            return
+        self._read = await self._desk.off_loop(lambda: _read(engine))
+        self._looked = time.monotonic()
+
+
+def _read(engine: Engine) -> _Read:
+    """Blocks. Nothing where nothing is kept."""
+    tasks = engine.tasks
+    try:
+        away = tasks.elsewhere()
+        return _Read(tasks.past(PAST), away, tasks.programs() if away else {})
+    except HermesError:
+        return _Read()

@@ -1,0 +1,142 @@
+"""How agents are drawn: their lines in the list, what stands beside a transcript. Pure functions to styled text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.style import Style
+from rich.text import Text
+
+from hermes_tui.cleaning import one_line
+from hermes_tui.screens.agents.items import AgentItem, Line
+from hermes_tui.texts import _
+from hermes_tui.widgets.look import Look
+from hermes_tui.widgets.rows import cut, shorten, spread
+from hermes_tui.widgets.times import count_short, money, seconds_short
+
+NAME = 12
+ROOMY = 64
+"""From this width on a line has what the agent does beside its task."""
+
+
+def sign_of(item: AgentItem, look: Look) -> tuple[str, Style]:
+    """The sign of its state."""
+    glyphs = look.glyphs
+    return {
+        "needs": (glyphs.needs, look.warning),
+        "running": (glyphs.running, look.accent),
+        "good": (glyphs.good, look.good),
+        "bad": (glyphs.bad, look.bad),
+        "stopped": (glyphs.stopped, look.faint),
+    }.get(item.sign, (glyphs.waiting, look.faint))
+
+
+def amounts(item: AgentItem) -> list[str]:
+    """Tokens and money, as far as anybody knows."""
+    told = [_("{count} tok").format(count=count_short(item.tokens))] if item.tokens else []
+    return told + ([money(item.cost)] if item.cost else [])
+
+
+def clock(item: AgentItem, now: float) -> str:
+    """How long it has worked, in whole seconds while it does."""
+    seconds = item.seconds(now)
+    return seconds_short(int(seconds) if item.live else seconds) if seconds else ""
+
+
+def list_line(line: Line, width: int, now: float, look: Look) -> Text:
+    """One line of the list in about `width` cells."""
+    item = line.item
+    if item is None:
+        return Text(f" {line.heading.upper()}", look.soft)
+    glyphs, away = look.glyphs, item.place == "elsewhere"
+    sign, style = sign_of(item, look)
+    kind = {"background": glyphs.background, "batch": glyphs.batch}.get(item.kind, "")
+    strong, soft = (look.faint, look.faint) if away else (look.text, look.soft)
+    left = Text(" " + "  " * min(line.level, 6)).append(f"{sign} ", look.faint if away and not item.needs else style)
+    name = cut(f"{kind} {one_line(item.name)}".strip(), NAME, glyphs.ellipsis)
+    left.append(name, strong).append(" " * max(1, NAME + 1 - Text(name).cell_len))
+    right = Text(clock(item, now), look.faint)
+    if width >= ROOMY and item.tokens:
+        right = Text(f"{count_short(item.tokens):>6}  ", look.faint).append_text(right)
+    room = width - left.cell_len - right.cell_len - 2
+    quiet = item.quiet(now)
+    doing = _("quiet {time}").format(time=seconds_short(quiet)) if quiet else item.doing()
+    if away:
+        doing = f"{item.where} {glyphs.dot} {doing}"
+    title = one_line(item.title)
+    if width >= ROOMY:
+        column = max(10, room * 2 // 5)
+        first = shorten(Text(title, soft), column, glyphs.ellipsis)
+        left.append_text(first).append(" " * (column - first.cell_len + 2))
+        left.append(doing, look.text if item.needs else look.faint)
+    else:
+        left.append(doing if item.needs or not title else title, soft)
+    return spread(left, right, width - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Talked:
+    """What a conversation itself tells of its agent: permissions, fullness, files that its tools changed."""
+
+    mode: str = ""
+    context: int = 0
+    window: int = 0
+    changed: tuple[tuple[str, str], ...] = ()
+    """(file, summary) of each."""
+
+
+def facts(item: AgentItem, talked: Talked, width: int, now: float, look: Look) -> list[Text]:
+    """What there is to know of an agent, beside its transcript."""
+    record = item.record
+    pairs = [
+        (_("kind"), item.kind),
+        (_("where"), item.where),
+        (_("model"), item.model.rpartition("/")[2]),
+        (_("profile"), item.profile),
+        (_("mode"), talked.mode),
+        (_("steps"), f"{item.steps}, {item.tools} {_('tools')}" if item.steps else ""),
+        (_("depth"), str(item.depth) if item.depth else ""),
+        (_("work"), record.note if record else ""),
+    ]
+    lines = [_pair(name, words, width, look) for name, words in pairs if words]
+    if talked.context:
+        whole = f" {_('of')} {count_short(talked.window)}" if talked.window else ""
+        lines.append(_pair(_("context"), f"{count_short(talked.context)}{whole} {_('tokens')}", width, look))
+        if talked.window:
+            lines.append(Text(" " * 9).append_text(_bar(talked.context / talked.window, max(4, width - 9), look)))
+    files = talked.changed or tuple((name, "") for name in (record.files if record else ()))
+    for number, (name, summary) in enumerate(files[:6]):
+        lines.append(_pair(_("files") if not number else "", f"{one_line(name)}  {summary}".strip(), width, look))
+    if len(files) > 6:
+        lines.append(_pair("", _("+{count} more").format(count=len(files) - 6), width, look))
+    return lines
+
+
+def family(
+    title: str, members: Sequence[AgentItem], here: str, width: int, look: Look, *, doing: dict[str, str] | None = None
+) -> list[Text]:
+    """Agents that belong together under a heading; none draws nothing. `doing` has newer words for some."""
+    if not members:
+        return []
+    lines = [Text(title.upper(), look.soft)]
+    for item in members[:10]:
+        sign, style = sign_of(item, look)
+        left = Text("  ").append(f"{sign} ", style).append(one_line(item.name).ljust(9), look.text)
+        words = (doing or {}).get(item.id) or one_line(item.title)
+        left.append(f" {words}", look.soft)
+        lines.append(spread(left, Text(_("here") if item.id == here else "", look.faint), width))
+    if len(members) > 10:
+        lines.append(Text("  " + _("+{count} more").format(count=len(members) - 10), look.faint))
+    return lines
+
+
+def _pair(name: str, words: str, width: int, look: Look) -> Text:
+    return shorten(
+        Text(name.ljust(8) + " ", look.faint).append(one_line(words), look.soft), width, look.glyphs.ellipsis
+    )
+
+
+def _bar(share: float, width: int, look: Look) -> Text:
+    filled = max(1, min(width, round(share * width)))
+    return Text(look.glyphs.bar * filled, look.accent).append(look.glyphs.line * (width - filled), look.line)

@@ -1,0 +1,95 @@
+"""Which screen is in view. The chat lies at the bottom and lives on under the others; going to it takes them away.
+
+Screens beside the chat are loaded when they are first gone to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from hermes_tui.screens.steady import SteadyModal, SteadyScreen
+from hermes_tui.texts import _
+
+if TYPE_CHECKING:
+    from textual.app import App
+    from textual.screen import Screen
+
+    from hermes_engine.events import Event
+    from hermes_tui.screens.agents.book import AgentsBook
+    from hermes_tui.screens.host import Host
+
+
+class Switching:
+    """Goes to screens, and tells those beside the chat what the engine says. `drain` shows at once all it has said."""
+
+    def __init__(self, app: App[Any], host: Host, drain: Callable[[], object]) -> None:
+        self._app, self._host, self._drain = app, host, drain
+
+    @cached_property
+    def book(self) -> AgentsBook:
+        """What the screens about agents know."""
+        from hermes_tui.screens.agents.book import AgentsBook
+        from hermes_tui.screens.agents.steps import OpenSteps
+
+        return AgentsBook(self._host.desk, OpenSteps(), self._drain)
+
+    @property
+    def _beside(self) -> list[SteadyScreen[Any]]:
+        return [screen for screen in self._app.screen_stack[1:] if isinstance(screen, SteadyScreen)]
+
+    def hear(self, events: Sequence[Event]) -> None:
+        """Events of all agents, as they come."""
+        for event in events:
+            self.book.steps.take(event)
+        for screen in self._beside:
+            screen.hear(events)
+
+    def recolour(self) -> None:
+        """Colours of code have arrived, or the theme is another one."""
+        for screen in self._beside:
+            screen.recolour()
+
+    @property
+    def edited(self) -> float:
+        """When the person typed last on a screen beside the chat, in monotonic seconds."""
+        return max((screen.edited for screen in self._beside), default=0.0)
+
+    def go(self, name: str) -> None:
+        """Goes to a screen: chat or agents. While a card or a list lies over it, nothing happens."""
+        if isinstance(self._app.screen, SteadyModal):
+            return
+        if name == "chat":
+            self._back_to(lambda screen: screen is self._app.screen_stack[0])
+        elif name == "agents":
+            from hermes_tui.screens.agents.screen import AgentsScreen
+
+            if not self._back_to(lambda screen: isinstance(screen, AgentsScreen)):
+                self._back_to(lambda screen: screen is self._app.screen_stack[0])
+                self._app.push_screen(AgentsScreen(self._host, self.book))
+
+    def _back_to(self, wanted: Callable[[Screen[Any]], bool]) -> bool:
+        """Takes away what lies over the screen that is wanted; whether there is one."""
+        stack = self._app.screen_stack
+        if not any(wanted(screen) for screen in stack):
+            return False
+        while not wanted(self._app.screen):
+            self._app.pop_screen()
+        return True
+
+    async def show_agent(self, agent: str) -> None:
+        """Shows one agent."""
+        from hermes_tui.screens.agents.agent import AgentScreen
+
+        item = self.book.find(agent)
+        if item is None:
+            await self.book.read()
+            item = self.book.find(agent)
+        top = self._app.screen
+        if item is None:
+            self._host.chat.sending.remark(_("Nothing is known of {agent} any more").format(agent=agent))
+        elif isinstance(top, AgentScreen):
+            top.show(item)
+        elif item.kind not in ("chat", "batch"):
+            self._app.push_screen(AgentScreen(self._host, self.book, item))
