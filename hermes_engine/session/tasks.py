@@ -202,8 +202,13 @@ class Tasks:
             self._soon(partial(self._supervisor.forget, agent))
 
     def events(self, session: str) -> Iterator[Event]:
-        """Everything recorded of a conversation, run by run. Blocks."""
-        return self._read(lambda state: state.events(session))
+        """Everything said in a conversation until now, run by run. Blocks."""
+
+        def read(state: State) -> Iterator[Event]:
+            state.recorder.flush()
+            return state.events(session)
+
+        return self._read(read)
 
     def messages(self, session: str) -> tuple[Message, ...]:
         """A conversation as far as it goes. Blocks for the disk when it is not at work here."""

@@ -57,9 +57,12 @@ class ShellHost:
         self._shell.front.post(lambda: self._shell.show(output))
 
     def open_screen(self, name: str, **options: str) -> bool:
-        """There are no screens here; `clear` empties the terminal."""
+        """There are no screens here; `clear` empties the terminal, one of the `agents` is watched. Blocks for that."""
         if name == "clear":
             self._shell.front.post(self._shell.front.clear)
+            return True
+        if name == "agents" and options.get("agent"):
+            self._shell.watch.start(options["agent"])
             return True
         return False
 

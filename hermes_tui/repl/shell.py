@@ -14,15 +14,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from hermes_engine.errors import HermesError
-from hermes_engine.events import ApprovalAsked, BatchFinished, Event, QuestionAsked, RequestSettled, TurnFinished
+from hermes_engine.events import (
+    AgentFinished,
+    ApprovalAsked,
+    BatchFinished,
+    Event,
+    QuestionAsked,
+    RequestSettled,
+    TurnFinished,
+)
 from hermes_tui.cleaning import one_line
 from hermes_tui.commands import Output, dispatch
 from hermes_tui.commands.answers import read_answer
 from hermes_tui.commands.host import HostKind
 from hermes_tui.commands.listing import money, thousands
-from hermes_tui.printing.lines import EventLines, Line, request_lines
+from hermes_tui.outcomes import Outcome, kept, told
+from hermes_tui.printing.lines import EventLines, Line, outcome_lines, request_lines
 from hermes_tui.printing.outputs import output_lines
 from hermes_tui.repl.host import ShellHost
+from hermes_tui.repl.watching import Watch
 from hermes_tui.texts import _, ngettext
 
 if TYPE_CHECKING:
@@ -98,6 +108,7 @@ class Shell:
         self.cwd = opening.cwd
         self.waiting: dict[str, ApprovalAsked | QuestionAsked] = {}
         self.failed = 0
+        self.watch = Watch(self, attended=attended)
         self._shown_at = 0.0
         self._asked_to_leave = -math.inf
         self.engine: Engine = Engine(self.resolved, self._sink, attended=attended)
@@ -107,6 +118,7 @@ class Shell:
             view = self.engine.open_session(
                 self.cwd, resume=opening.resume, continue_last=opening.continue_last, mode=opening.mode
             )
+            self._brought = self._results(view.id) if attended else []
         except BaseException:
             self.engine.close()
             raise
@@ -126,6 +138,7 @@ class Shell:
         view = self.engine.view(self.session)
         self.say("text", _("Hermes, plain shell. /help lists the commands, /quit leaves."))
         self.show_resumed(view)
+        self.show_results(self._brought)
         try:
             self.resolved.endpoint_for(view.model)
         except HermesError as error:
@@ -142,6 +155,19 @@ class Shell:
         if last is not None and last.content:
             self.say("text", last.content)
 
+    def _results(self, session: str) -> list[Outcome]:
+        """What tasks of a chat have brought that nobody has seen yet. Blocks."""
+        try:
+            return [kept(record) for record in self.engine.tasks.results(session)]
+        except HermesError:
+            return []
+
+    def show_results(self, outcomes: Sequence[Outcome]) -> None:
+        """Prints what tasks brought meanwhile."""
+        for outcome in outcomes:
+            self.front.put(outcome_lines(outcome))
+        self.engine.tasks.seen([outcome.id for outcome in outcomes])
+
     def say(self, kind: str, text: str) -> None:
         """Shows a line of the shell itself."""
         self.show(Output("error" if kind == "error" else "text", text))
@@ -157,31 +183,42 @@ class Shell:
 
     def hear(self, event: Event) -> None:
         """Takes an event in: prints its lines, keeps what waits for an answer."""
-        self.front.put(self.lines.feed(event))
+        self.watch.feed(event, self.lines.feed(event))
         if isinstance(event, (ApprovalAsked, QuestionAsked)):
             if not self.waiting:
                 self._shown_at = time.monotonic()
-                self.front.put(request_lines(event))
+                self.front.put(self._request_lines(event))
             self.waiting[event.request] = event
         elif isinstance(event, RequestSettled) and event.request in self.waiting:
             first = next(iter(self.waiting)) == event.request
             del self.waiting[event.request]
             if first and self.waiting:
                 self._shown_at = time.monotonic()
-                self.front.put(request_lines(next(iter(self.waiting.values()))))
+                self.front.put(self._request_lines(next(iter(self.waiting.values()))))
         elif isinstance(event, TurnFinished) and event.session == self.session and not event.parent_run:
             self.failed += event.status != "ok"
         elif isinstance(event, BatchFinished):
             counts = event.counts
             self.failed += event.state != "done" or bool(counts.get("failed") or counts.get("invalid"))
+        elif isinstance(event, AgentFinished) and told(event) and event.owner == self.session:
+            self.failed += event.state != "done"
+            self.engine.tasks.seen([event.agent])
         self.front.changed()
+
+    def _request_lines(self, event: ApprovalAsked | QuestionAsked) -> list[Line]:
+        row = self.engine.supervisor.row(event.agent) if event.session != self.session else None
+        return request_lines(event, row.name if row else "")
 
     # -- what is typed --------------------------------------------------------------------------------------------
 
     def take(self, text: str) -> bool:
         """Does what a typed line means. False when it belongs back in the prompt; the reason is shown."""
+        if not text.strip() and self.watch.end():
+            return True
         if self.waiting and not text.startswith("/"):
             return self._take_answer(text)
+        if self.watch.agent and not text.startswith("/"):
+            return self.watch.tell(text)
         if not text.strip():
             self.engine.send_next(self.session)
             return True
@@ -242,15 +279,15 @@ class Shell:
     @property
     def beside(self) -> bool:
         """Whether anything runs beside this chat."""
-        return any(row.live and row.kind in ("background", "batch") for row in self.engine.agents())
+        return any(row.live and row.kind != "chat" for row in self.engine.agents())
 
     def stop(self) -> bool:
         """Stops the running turn; False when none runs."""
         return self.engine.interrupt(self.session)
 
     def interrupt(self) -> None:
-        """Ctrl+C on an empty prompt: stops the turn, else asks once more, else leaves."""
-        if self.stop():
+        """Ctrl+C on an empty prompt: goes back, stops the turn, else asks once more, else leaves."""
+        if self.watch.end() or self.stop():
             return
         if time.monotonic() - self._asked_to_leave < AGAIN_SECONDS:
             self.front.leave()
@@ -287,15 +324,18 @@ class Shell:
                 line = error.line
                 self.front.post(lambda: self.say("error", line))
                 return
-            self.front.post(lambda: self._switch(view))
+            brought = self._results(view.id)
+            self.front.post(lambda: self._switch(view, brought))
 
         self.host.in_background(work)
 
-    def _switch(self, view: SessionView) -> None:
+    def _switch(self, view: SessionView, brought: Sequence[Outcome]) -> None:
+        self.watch.end()
         self.session = view.id
         self.lines = self._event_lines()
         self.say("text", _("A new chat.") if not view.messages else "")
         self.show_resumed(view)
+        self.show_results(brought)
         self.front.changed()
 
     # -- what the prompt shows ------------------------------------------------------------------------------------
@@ -303,7 +343,7 @@ class Shell:
     def prompt(self) -> str:
         """The words before the cursor."""
         if not self.waiting:
-            return "❯ "
+            return self.watch.prompt
         request = next(iter(self.waiting.values()))
         if isinstance(request, QuestionAsked):
             return f"◆ {one_line(request.question, 50)} ❯ "
@@ -323,6 +363,9 @@ class Shell:
             parts.append(ngettext("{n} queued", "{n} queued", waiting).format(n=waiting))
         runs = [row for row in self.engine.agents() if row.kind == "batch" and row.live]
         parts += [f"{row.name} {row.activity}".rstrip() for row in runs]
+        beside = sum(row.live and row.kind not in ("chat", "batch") for row in self.engine.agents())
+        if beside:
+            parts.append(ngettext("{n} agent", "{n} agents", beside).format(n=beside))
         if view.context_tokens:
             size = f"/{thousands(view.context_window)}" if view.context_window else ""
             parts.append(f"{thousands(view.context_tokens)}{size}")

@@ -1,0 +1,111 @@
+"""Agents and background tasks in the plain shell, through a pseudo terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hermes_tui.repl.shell import ANSWER_DELAY_SECONDS
+from tests.conftest import Serve
+from tests.e2e.program import hermes
+from tests.e2e.test_repl import shell
+from tests.server.answers import Answer, Seen, call, hang, say
+from tests.work.dead import killed_at_work
+from tests.work.support import by_prompt, first_user, spawn
+
+pytestmark = pytest.mark.e2e
+WAITS = call("terminal", {"command": "while [ ! -e go ]; do sleep 0.05; done; echo went"})
+
+
+def test_f4_1_f4_4_a_result_is_printed_above_the_draft_in_the_middle_of_a_turn(serve: Serve, tmp_path: Path) -> None:
+    def script(seen: Seen) -> Answer:
+        if first_user(seen) == "look around":
+            return say("found\n**it**")
+        return say("yes?") if "go on" in str(seen.last["content"]) else hang(60)
+
+    server = serve(script)
+    with shell(server.base_url, cwd=tmp_path) as terminal:
+        terminal.until("❯")
+        terminal.line("wait for me")
+        terminal.until("working")
+        terminal.line("/background look around")
+        terminal.send("hello wor")
+        terminal.until("**it**")
+        assert server.requests[0].ended is None
+        terminal.until("look ag_")
+        terminal.until("❯ hello wor")
+        terminal.send("\x15\x1b")
+        terminal.until(lambda _: server.requests[0].ended is not None)
+        terminal.until("cancelled")
+        terminal.line("then go on")
+        terminal.until("yes?")
+        terminal.line("/tasks")
+        terminal.until("background")
+    asked = " ".join(str(m["content"]) for m in server.requests[-1].messages if m["role"] == "user")
+    assert " ".join(asked.split()) == "wait for me then go on"
+
+
+def test_an_agent_is_watched_and_told_and_left(serve: Serve, tmp_path: Path) -> None:
+    server = serve(by_prompt({"look": [WAITS, say("found it")], "hello": say("hi there")}))
+    with shell(server.base_url, "--mode", "yolo", cwd=tmp_path) as terminal:
+        terminal.until("❯")
+        terminal.line("/background look around")
+        terminal.until("runs in the background")
+        terminal.until(lambda _: len(server.requests) == 1)
+        terminal.line("/attach look")
+        terminal.until("── look: look around")
+        terminal.until("Enter goes back")
+        terminal.line("and be quick")
+        terminal.until("at the next step: and be quick")
+        terminal.send("\r")
+        terminal.until(lambda _: "Enter goes back" not in terminal.screen.rstrip().splitlines()[-2])
+        terminal.line("hello")
+        terminal.until("hi there")
+        (tmp_path / "go").touch()
+        terminal.until("found it")
+        terminal.line("/attach look")
+        terminal.until("Run while [")
+    assert server.requests[-1].messages[-1]["content"] == "and be quick"
+
+
+def test_a_task_asks_by_name_and_is_answered_from_the_prompt(serve: Serve, tmp_path: Path) -> None:
+    server = serve(by_prompt({"write": [call("write_file", {"path": "a.txt", "content": "x"}), say("written")]}))
+    with shell(server.base_url, cwd=tmp_path) as terminal:
+        terminal.until("❯")
+        terminal.line("/background write a file")
+        terminal.until("write asks:")
+        terminal.pump(ANSWER_DELAY_SECONDS + 0.1)
+        terminal.line("1")
+        terminal.until("written")
+    assert (tmp_path / "a.txt").read_text() == "x"
+
+
+def test_what_was_interrupted_is_told_at_the_start_once(serve: Serve, tmp_path: Path) -> None:
+    server = serve(by_prompt({"hello": say("hi"), "slow": hang(60)}))
+    killed_at_work(server, tmp_path, ["slow look"], ends=0)
+    with shell(server.base_url, "--continue", cwd=tmp_path) as terminal:
+        terminal.until("interrupted")
+        terminal.until("/retry slow")
+        terminal.line("/quit")
+        assert terminal.ended() == 0
+    with shell(server.base_url, "--continue", cwd=tmp_path) as terminal:
+        terminal.until("Going on with")
+        terminal.line("/status")
+        terminal.until("Python")
+        assert "/retry slow" not in terminal.text
+
+
+def test_children_are_told_of_by_name(serve: Serve, tmp_path: Path) -> None:
+    server = serve(by_prompt({"split": [spawn("count files", "read notes"), say("all in")]}))
+    done = hermes("repl", "--base-url", server.base_url, "-m", "m", cwd=tmp_path, stdin="split it\n")
+    assert (done.code, done.out) == (0, "all in\n")
+    for words in ("started count: count files", "✓ read done", "2 agents — count, read"):
+        assert words in done.err
+
+
+def test_a_pipe_waits_for_what_runs_beside_the_chat(serve: Serve, tmp_path: Path) -> None:
+    server = serve(by_prompt({"look": say("found it")}))
+    lines = "/background look around\n"
+    done = hermes("repl", "--base-url", server.base_url, "-m", "m", cwd=tmp_path, stdin=lines)
+    assert (done.code, done.out) == (0, "⚙ look runs in the background · /tasks\nfound it\n")
