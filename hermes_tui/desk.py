@@ -11,11 +11,12 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from hermes_engine.errors import HermesError
 from hermes_tui.widgets.facts import AskFact, ContextFact, PlaceFacts, WorkFacts
 
 if TYPE_CHECKING:
@@ -100,30 +101,34 @@ class Desk:
 
     def open_engine(self, resolved: Resolved) -> SessionView:
         """Brings the engine up with the chat the app was started for. Blocks; raises HermesError."""
+        self.engine = self._started(resolved)
+        return self.engine.open_session(
+            self.cwd, resume=self.start.resume, continue_last=self.start.continue_last, mode=self.start.mode
+        )
+
+    def _started(self, resolved: Resolved) -> Engine:
         from hermes_engine.session import Engine  # 0.15 s with all it needs: after the first paint
 
         engine = Engine(resolved, self.bridge.put, attended=True, ephemeral=self.start.ephemeral)
         engine.start()
-        self.engine = engine
-        return engine.open_session(
-            self.cwd, resume=self.start.resume, continue_last=self.start.continue_last, mode=self.start.mode
-        )
+        return engine
 
-    def move_engine(self, resolved: Resolved) -> SessionView:
-        """Ends the engine and brings one up with other settings and the chat on the screen. Blocks; raises HermesError.
-
-        Only while nothing runs.
+    def moved(self, resolved: Resolved) -> tuple[Engine, SessionView]:
+        """Ends the engine and brings up one with other settings and the chat on the screen, to be taken over on the
+        app's loop by `show`. Only while nothing runs. Blocks; raises HermesError.
         """
         resume = self.resumable or None
         if self.engine is not None:
             self.engine.close()
-        self.resolved = resolved
-        self.start = replace(self.start, cwd=self.cwd, resume=resume, continue_last=False, mode=self.mode)
-        return self.open_engine(resolved)
+        engine = self._started(resolved)
+        try:
+            return engine, engine.open_session(self.cwd, resume=resume, mode=self.mode)
+        except HermesError:
+            engine.close()
+            raise
 
     def past(self, session: str) -> Past:
         """What is recorded of a chat's earlier turns; nothing where nothing is kept. Blocks."""
-        from hermes_engine.errors import HermesError
         from hermes_tui.presenter.past import KINDS, Past
 
         try:
@@ -133,7 +138,6 @@ class Desk:
 
     def results(self, session: str) -> list[Outcome]:
         """What tasks of a chat have brought that nobody has seen yet, oldest first. Blocks."""
-        from hermes_engine.errors import HermesError
         from hermes_tui.outcomes import kept
 
         try:

@@ -14,7 +14,7 @@ from hermes_engine.settings import Overrides
 from hermes_tui.screens.overlays import setup
 from tests.conftest import Serve
 from tests.server.scripted import ScriptedServer, plain_json, say, status
-from tests.tui.live import Live, live
+from tests.tui.live import Live, live, settings
 
 
 def nothing(env: Mapping[str, str] | None = None) -> Callable[[], Resolved]:
@@ -135,6 +135,44 @@ async def test_an_address_is_mended_where_it_can_be_and_kept_in_the_form_where_n
         await app.pilot.press("ctrl+a", "ctrl+k", *short, "enter", "enter", "enter")
         await app.ready()
     assert f"base_url: {server.base_url}" in Home.from_env().config.read_text()
+
+
+async def test_another_server_can_be_chosen_later_and_the_chat_goes_on_there(serve: Serve, tmp_path: Path) -> None:
+    server = serve([say("ok"), say("from the server")])
+    async with live(settings(), tmp_path) as app:
+        await app.ready()
+        await app.say("first words")
+        await app.shows("demo model: scripted")
+        await app.idle()
+        session = app.desk.session
+        await app.say("/model")
+        await app.shows("another server…")
+        await app.pilot.press(*"another", "enter")
+        await app.shows("Key, empty for none")
+        await app.pilot.press(*server.base_url, "enter", *"sk-secret-42", "enter", "enter")
+        await app.shows(f"Model scripted at {server.base_url} from now on")
+        assert app.desk.session == session
+        assert [block.copy_text() for block in app.chat.transcript.blocks][:1] == ["first words"]
+        await app.say("second words")
+        await app.shows("from the server")
+    said = [item["content"] for item in server.requests[1].body["messages"] if item["role"] == "user"]
+    assert said == ["first words", "second words"]
+    assert server.requests[1].headers["authorization"] == "Bearer sk-secret-42"
+    assert f"base_url: {server.base_url}" in Home.from_env().config.read_text()
+
+
+async def test_another_server_that_refuses_changes_nothing(serve: Serve, tmp_path: Path) -> None:
+    server = serve([status(401, {"error": {"message": "no such key"}})])
+    async with live(settings(), tmp_path) as app:
+        await app.ready()
+        await app.say("/model")
+        await app.shows("another server…")
+        await app.pilot.press(*"another", "enter")
+        await app.shows("Key, empty for none")
+        await app.pilot.press(*server.base_url, "enter", "enter", *"scripted", "enter")
+        await app.shows("✗ HTTP 401", 20)
+        assert app.desk.model == "demo"
+        assert not Home.from_env().config.exists()
 
 
 async def test_a_message_without_a_model_asks_for_one_and_stays(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ choice; a choice is tried with one small call and kept only when that works.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
@@ -118,41 +118,54 @@ class FirstRun(Card):
         if chosen == "demo":
             await self._desk.off_loop(lambda: setup.keep_model(self._resolved, "demo"))
             return True
-        place = self._places.get(chosen) or await self._ask_place()
+        place = self._places.get(chosen) or await ask_place(self.app, self._tell)
+        place = await answering(self.app, self._desk, self._resolved, place, self._tell) if place else None
         if place is None:
-            return False
-        if len(place.models) > 1:
-            items = [Item(name, name) for name in place.models]
-            model = await self.app.push_screen_wait(Picker(_("Which model?"), items))
-            if model is None:
-                return False
-            place = place.with_model(model)
-        self._tell(_("Asking {name}…").format(name=place.name))
-        fault = await self._desk.off_loop(lambda: asyncio.run(setup.try_place(self._resolved, place)))
-        if fault:
-            self._tell(fault)
             return False
         await self._desk.off_loop(lambda: setup.keep_place(self._resolved, place))
         return True
 
-    async def _ask_place(self) -> Place | None:
-        """What the person types, asked for again until its server lists models or they give up."""
-        place: Place | None = None
-        fault = ""
-        while True:
-            form = AddressForm(place, fault)
-            await self.app.push_screen_wait(form)
-            place = form.place
-            if place is None or place.model:
-                return place
-            self._tell(_("Asking {name} for its models…").format(name=place.name))
-            place, models, fault = await setup.found_at(place)
-            if models:
-                return place.with_models(models)
-            fault = fault or _("{name} lists no model; name one").format(name=place.name)
-
     def _tell(self, words: str) -> None:
         self.query_one(".note", Static).update(Text(words))
+
+
+async def ask_place(app: App[Any], tell: Callable[[str], None]) -> Place | None:
+    """What the person types, asked for again until its server lists models or they give up; `tell` hears what goes
+    on meanwhile.
+    """
+    place: Place | None = None
+    fault = ""
+    while True:
+        form = AddressForm(place, fault)
+        await app.push_screen_wait(form)
+        place = form.place
+        if place is None or place.model:
+            return place
+        tell(_("Asking {name} for its models…").format(name=place.name))
+        place, models, fault = await setup.found_at(place)
+        if models:
+            return place.with_models(models)
+        fault = fault or _("{name} lists no model; name one").format(name=place.name)
+
+
+async def answering(
+    app: App[Any], desk: Desk, resolved: Resolved, place: Place, tell: Callable[[str], None]
+) -> Place | None:
+    """The place with a model that has answered, chosen by the person where there are several; None: none did, and
+    `tell` heard why, or the person gave up.
+    """
+    if len(place.models) > 1:
+        items = [Item(name, name) for name in place.models]
+        model = await app.push_screen_wait(Picker(_("Which model?"), items))
+        if model is None:
+            return None
+        place = place.with_model(model)
+    tell(_("Asking {name}…").format(name=place.name))
+    fault = await desk.off_loop(lambda: asyncio.run(setup.try_place(resolved, place)))
+    if fault:
+        tell(fault)
+        return None
+    return place
 
 
 async def choose_model(app: App[Any], desk: Desk) -> bool:

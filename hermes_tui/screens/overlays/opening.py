@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from hermes_engine.errors import HermesError
+from hermes_engine.errors import HermesError, UsageError
 from hermes_tui.commands.host import Output
 from hermes_tui.screens.overlays.picker import Item, Picker
 from hermes_tui.texts import _
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from hermes_tui.screens.host import Host
 
 Options = Mapping[str, str]
+
+_OTHER = "/another"
+"""Id of the row that is no model; a model's name never begins with a slash."""
 
 
 async def open_overlay(app: App[Any], host: Host, name: str, options: Options) -> None:
@@ -75,12 +78,47 @@ async def _model(app: App[Any], host: Host, options: Options) -> None:
     names = await host.desk.off_loop(lambda: known_models(host))
     helps = {"demo": _("embedded: no key, no network")}
     items = [Item(name, name, helps.get(name, "")) for name in names]
+    items.append(Item(_OTHER, _("another server…"), _("address and key")))
     here = host.desk.model
     hint = _("A name that is not listed may be typed too")
     chosen = await app.push_screen_wait(Picker(_("Model"), items, chosen=here, hint=hint, typed=True))
-    if chosen is not None and chosen != here:
+    if chosen == _OTHER:
+        await _another_server(app, host)
+    elif chosen is not None and chosen != here:
         await host.desk.off_loop(lambda: engine.set_model(session, chosen))
         host.show(Output("text", _("Model {name} from the next turn on.").format(name=chosen)))
+
+
+async def _another_server(app: App[Any], host: Host) -> None:
+    """Asks for an address and a key, tries them, keeps them, and goes on there with this chat."""
+    from hermes_tui.screens.overlays import setup
+    from hermes_tui.screens.overlays.first_run import answering, ask_place
+
+    desk, resolved, told = host.desk, host.resolved, [""]
+
+    def tell(words: str) -> None:
+        told[0] = words
+        host.chat.sending.remark(words)
+
+    if at_work := desk.running():
+        hint = _("stop it (/stop all) or wait, then /model")
+        raise UsageError(_("{work} still runs at the server of now").format(work=at_work[0]), hint=hint)
+    place = await ask_place(app, tell)
+    if place is None:
+        return
+    place = await answering(app, desk, resolved, place, tell)
+    if place is None:
+        if told[0]:
+            host.show(Output("error", told[0]))
+        return
+    await desk.off_loop(lambda: setup.keep_place(resolved, place))
+    there = await desk.off_loop(lambda: setup.at_place(resolved, place))
+    engine, view = await desk.off_loop(lambda: desk.moved(there))
+    desk.resolved, desk.engine = there, engine
+    desk.show(view)
+    await host.chat.opened(view)
+    line = _("Model {name} at {address} from now on, also after a new start.")
+    host.show(Output("text", line.format(name=view.model, address=place.base_url)))
 
 
 async def _mode(app: App[Any], host: Host, options: Options) -> None:

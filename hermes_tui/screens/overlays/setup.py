@@ -162,18 +162,24 @@ async def _body(reader: asyncio.StreamReader, head: bytes) -> bytes:
     return body
 
 
-async def try_place(resolved: Resolved, place: Place) -> str:
-    """Asks the model for one word; "" when it answers, else a plain reason. For a thread with no loop of its own."""
-    from hermes_engine.clients import make_client
-    from hermes_engine.messages import user
+def at_place(resolved: Resolved, place: Place) -> Resolved:
+    """The settings with this address, key and model in effect. Blocks; raises HermesError."""
     from hermes_engine.profiles import resolve
-    from hermes_engine.protocols import ModelRequest
 
     overrides = dataclasses.replace(
         resolved.overrides, base_url=place.base_url, api_key=place.key or None, model=place.model or None
     )
+    return resolve(overrides, resolved.env)
+
+
+async def try_place(resolved: Resolved, place: Place) -> str:
+    """Asks the model for one word; "" when it answers, else a plain reason. For a thread with no loop of its own."""
+    from hermes_engine.clients import make_client
+    from hermes_engine.messages import user
+    from hermes_engine.protocols import ModelRequest
+
     try:
-        tried = resolve(overrides, resolved.env)
+        tried = at_place(resolved, place)
         endpoint = tried.endpoint_for()
         client = make_client(endpoint, tried.settings.provider)
         try:
