@@ -1,5 +1,6 @@
 # make run   - sets up and opens the app (MODEL=demo needs no key)
 # make test  - sets up and passes the tests
+# make local - fetches the small real model (200 MB); the tests that ask it are skipped without it
 # Set-up speaks on stderr only, so that a one-shot's stdout is the answer and nothing else.
 SHELL := /bin/sh
 VENV ?= .venv
@@ -9,12 +10,15 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 MODEL ?=
 ARGS ?=
 
-.PHONY: run test check lint types contracts bench pictures clean
+.PHONY: run test local check lint types contracts bench pictures clean
 run: $(VENV)/.installed
 	@$(BIN)/hermes $(if $(MODEL),--model $(MODEL)) $(ARGS)
 
 test: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest $(ARGS)
+
+local: $(VENV)/.installed-dev
+	@$(BIN)/hermes local install
 
 check: lint types contracts test
 

@@ -140,7 +140,7 @@ def with_options(resolved: Resolved, options: BatchOptions) -> Resolved:
 def _check_cap(options: BatchOptions, resolved: Resolved, endpoint: Endpoint) -> None:
     """Raises UsageError for a cost cap that could never be met because no price is known."""
     prices = resolved.settings.provider.prices
-    known = endpoint.kind == "demo" or endpoint.base_url == OPENROUTER_URL
+    known = endpoint.kind != "openai" or endpoint.base_url == OPENROUTER_URL
     if options.max_cost_usd is None or known or {endpoint.model, endpoint.typed_model} & set(prices):
         return
     raise UsageError(

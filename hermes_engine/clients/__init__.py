@@ -1,4 +1,4 @@
-"""Clients of models: any OpenAI-compatible server, the embedded demo model, a scripted one for tests.
+"""Clients of models: any OpenAI-compatible server, the embedded demo and local models, a scripted one for tests.
 
 `make_client` is the front door; the package of each kind is loaded when it is first needed.
 """
@@ -36,6 +36,11 @@ def make_client(
         from hermes_engine.clients.demo import DemoClient
 
         return DemoClient(seed, paced=paced)
+    if endpoint.kind == "local":
+        from hermes_engine.clients.local import LocalClient
+        from hermes_engine.paths import Home
+
+        return LocalClient(Home.from_env(), provider, pool_limit=pool_limit)
     from hermes_engine.clients.openai_client import OpenAIClient
 
     client = OpenAIClient(endpoint, provider, pool_limit=pool_limit, prices=prices)

@@ -52,16 +52,19 @@ class OpenAIClient:
         *,
         pool_limit: int = 128,
         prices: PriceTable | None = None,
+        reuse: bool = True,
     ) -> None:
         """Args:
         endpoint: address and key.
         provider: limits of time, and what the server understands.
         pool_limit: requests at once; further ones wait for a connection.
         prices: those set for a run; they win over those of the settings.
+        reuse: whether a connection may serve several requests; some servers close it without a word.
         """
         self._endpoint = endpoint
         self._provider = provider
         self._pool_limit = pool_limit
+        self._reuse = reuse
         self._prices = _table(provider, prices)
         self._writer = BodyWriter(provider.send_reasoning)
         self._dialect = dialect_of(endpoint.base_url)
@@ -230,6 +233,8 @@ class OpenAIClient:
         module = importlib.import_module("hermes_engine.clients.door")
         headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
         headers["Accept"] = "application/json, text/event-stream"
+        if not self._reuse:
+            headers["Connection"] = "close"
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
         elif self._user:

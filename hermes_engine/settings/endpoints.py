@@ -1,4 +1,5 @@
-"""Decides which server a model is asked at, and which key goes there. Pure: reads neither files nor variables.
+"""Decides which server a model is asked at, and which key goes there. Reads neither files nor variables; for the
+model `local` it looks whether its packages are installed.
 
 The address, strongest first: `--base-url`; `OPENAI_BASE_URL` of the environment; the profile's `.env`, then its
 `config.yaml`; the home's `.env`, then its `config.yaml`. Named nowhere, it is OpenRouter's when an
@@ -55,6 +56,7 @@ from typing import Literal
 
 from hermes_engine.errors import ConfigError, NotConfigured
 from hermes_engine.settings.addresses import OPENAI_URL, OPENROUTER_URL, Origin, checked_url, origin_of
+from hermes_engine.settings.local_model import installed
 from hermes_engine.settings.values import DEFAULT_MODEL
 
 _OPENROUTER = origin_of(OPENROUTER_URL)
@@ -63,7 +65,7 @@ DEMO = "demo"
 LOCAL = "local"
 SET_UP_HINT = (
     "set OPENROUTER_API_KEY, or OPENAI_API_KEY, or name a server by OPENAI_BASE_URL or --base-url; "
-    "--model demo needs none of them"
+    "--model demo needs none of them, nor does --model local (hermes local install)"
 )
 
 
@@ -72,15 +74,15 @@ class Endpoint:
     """Where and as what a model is asked.
 
     Attributes:
-        kind: "openai" for any compatible server, "demo" for the embedded model.
-        base_url: address without a slash at its end; "" for demo.
+        kind: "openai" for any compatible server, "demo" for the embedded model, "local" for the small real one.
+        base_url: address without a slash at its end; "" for demo and local.
         api_key: the key for this address alone; None when it has none.
         model: name as the endpoint wants it.
         typed_model: name as the person typed it.
         note: why a key that exists is not sent here, or ""; worth showing when the server refuses.
     """
 
-    kind: Literal["openai", "demo"]
+    kind: Literal["openai", "demo", "local"]
     base_url: str = ""
     api_key: str | None = field(default=None, repr=False)
     model: str = ""
@@ -142,14 +144,16 @@ def endpoint_for(sources: EndpointSources, model: str | None = None) -> Endpoint
     """The endpoint of a model (None: the one in effect).
 
     Raises:
-        NotConfigured: no server, or one that wants a key and has none; `local`, which this version lacks.
+        NotConfigured: no server, or one that wants a key and has none; `local`, and it is not installed.
         ConfigError: an address that is none.
     """
     typed = (model or sources.model).strip()
     if typed == DEMO:
         return Endpoint("demo", model=DEMO, typed_model=DEMO)
     if typed == LOCAL:
-        raise NotConfigured("the model `local` comes with a later version", hint=SET_UP_HINT)
+        if installed() is None:
+            raise NotConfigured("the model `local` is not installed", hint="`hermes local install` fetches it (200 MB)")
+        return Endpoint("local", model=LOCAL, typed_model=LOCAL)
     keys = tuple(_keys(sources))
     url = next((checked_url(url) for url in sources.named_urls() if url), "") or _unnamed_url(sources, keys)
     origin = origin_of(url)

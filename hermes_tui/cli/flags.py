@@ -53,7 +53,7 @@ def _items(flags: Flags) -> list[tuple[str, Any]]:
 
 _OPTIONS: dict[str, Callable[[FunctionT], FunctionT]] = {
     "profile": click.option("-p", "--profile", metavar="NAME", help=_("Profile to work with.")),
-    "model": click.option("-m", "--model", metavar="NAME", help=_("Model; `demo` needs no key and no network.")),
+    "model": click.option("-m", "--model", metavar="NAME", help=_("Model; `demo` and `local` need no key.")),
     "base_url": click.option("--base-url", metavar="URL", help=_("OpenAI-compatible endpoint.")),
     "api_key": click.option("--api-key", metavar="KEY", help=_("Key (the environment is safer: flags can be seen).")),
     "toolsets": click.option("-t", "--toolsets", metavar="A,B", help=_("Toolsets on offer; '' for none.")),

@@ -23,6 +23,7 @@ _COMMANDS = {
     "profile": ("hermes_tui.cli.profile:profile", "Create, show and choose profiles."),
     "sessions": ("hermes_tui.cli.sessions:sessions", "List, show, resume and delete saved chats."),
     "config": ("hermes_tui.cli.config:config", "Show and change settings."),
+    "local": ("hermes_tui.cli.local:local", "The small real model of this machine: install, status, stop."),
     "doctor": ("hermes_tui.cli.doctor:doctor", "Check the set-up."),
 }
 

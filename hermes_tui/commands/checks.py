@@ -46,7 +46,7 @@ def checks_of(resolved: Resolved, *, probe: bool = False) -> list[Check]:
         found.append(Check(_("config"), "ok", str(shown)))
     found.append(Check(_("profile"), "ok", resolved.profile))
     found += _model(resolved, probe=probe)
-    found += _tools(resolved)
+    found += [_local(resolved.home), *_tools(resolved)]
     found += _rules(resolved)
     found += [_store(resolved.home), _terminal()]
     return found
@@ -86,8 +86,9 @@ def _model(resolved: Resolved, *, probe: bool) -> Iterator[Check]:
         yield Check(_("model"), "fault", error.line)
         return
     yield Check(_("model"), "ok", endpoint.typed_model)
-    if endpoint.kind == "demo":
-        yield Check(_("endpoint"), "ok", _("embedded: no key, no network"))
+    if endpoint.kind != "openai":
+        words = {"demo": _("embedded: no key, no network"), "local": _("on this machine: no key, no network")}
+        yield Check(_("endpoint"), "ok", words[endpoint.kind])
         return
     key = short_key(endpoint.api_key) if endpoint.api_key else _("no key")
     yield Check(_("endpoint"), "ok", f"{shown(endpoint.base_url)} ({key})")
@@ -129,6 +130,21 @@ def reach(endpoint: Endpoint, timeout: float = 5.0) -> Check:
     good = status < 300
     line = _("it answers") if good else _("it answers, but not with a list of models ({n})").format(n=status)
     return Check(_("reach"), "ok" if good else "note", line)
+
+
+def _local(home: Home) -> Check:
+    """Whether the small real model is there, and whether its server runs."""
+    from hermes_engine.clients.local_process import find
+    from hermes_engine.settings.local_model import MODEL_NAME, installed
+
+    if installed() is None:
+        return Check(_("local model"), "ok", _("not installed (hermes local install: 200 MB)"))
+    running = find(home)
+    if running is None:
+        return Check(_("local model"), "ok", _("{model}, its server starts when it is asked").format(model=MODEL_NAME))
+    words = _("{model} at {url}, process {pid}")
+    detail = words.format(model=MODEL_NAME, url=running.base_url, pid=running.identity.pid)
+    return Check(_("local model"), "ok", detail)
 
 
 def _tools(resolved: Resolved) -> Iterator[Check]:

@@ -7,6 +7,7 @@ from typing import Any, get_args
 
 from hermes_engine.errors import UnknownName, UsageError
 from hermes_engine.settings import Mode
+from hermes_engine.settings.local_model import installed
 from hermes_engine.toolsets import BUILT, TOOLSETS, expand, tools_of
 from hermes_tui.commands.host import CommandHost, Completion, Output
 from hermes_tui.commands.keys import plain_keys
@@ -28,14 +29,20 @@ def _mode_help() -> dict[str, str]:
 
 
 def known_models(host: CommandHost) -> list[str]:
-    """Models a person may mean: this chat's, the settings', the demo, those of recent chats. Reads the disk."""
+    """Models a person may mean: this chat's, the settings', the embedded, those of recent chats. Reads the disk."""
     found = [host.engine.view(host.session).model, host.resolved.settings.model, "demo"]
+    found += ["local"] if installed() is not None else []
     found += [row.model for row in recent_sessions(host.engine.sessions(), limit=50)]
     return [name for name in dict.fromkeys(found) if name]
 
 
+def embedded_models() -> dict[str, str]:
+    """The models that need no server of anybody's: name → what is to be said of it."""
+    return {"demo": _("embedded: no key, no network"), "local": _("on this machine: no key, no network")}
+
+
 def _model_words(host: CommandHost, typed: str) -> list[Completion]:
-    helps = {"demo": _("embedded, needs no key and no network")}
+    helps = embedded_models()
     return words(typed, [(name, helps.get(name, "")) for name in known_models(host)])
 
 

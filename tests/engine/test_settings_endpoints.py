@@ -14,6 +14,7 @@ from hermes_engine.profiles import resolve
 from hermes_engine.settings import OPENAI_URL, OPENROUTER_URL, Endpoint, EndpointSources, Overrides, Place, endpoint_for
 from hermes_engine.settings.addresses import checked_url, origin_of
 from hermes_engine.settings.endpoints import openrouter_name
+from hermes_engine.settings.local_model import LocalModel
 
 X, Y = "http://127.0.0.1:8001/v1", "http://127.0.0.1:8002/v1"
 OPENROUTER_KEY, OPENAI_KEY = "sk-or-aaaaaaaa", "sk-oa-bbbbbbbb"
@@ -214,9 +215,17 @@ def test_the_default_model_is_not_asked_of_openais_own_server() -> None:
     assert resolved.endpoint_for("gpt-5.1").base_url == OPENAI_URL
 
 
-def test_the_local_model_says_that_it_comes_later() -> None:
-    with pytest.raises(NotConfigured, match="later version"):
+def test_the_local_model_says_how_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hermes_engine.settings.endpoints.installed", lambda: None)
+    with pytest.raises(NotConfigured, match="not installed") as caught:
         resolve(Overrides(model="local"), {"HERMES_HOME": "/nowhere"}).endpoint_for()
+    assert "hermes local install" in caught.value.hint
+
+
+def test_the_local_model_needs_no_key_and_no_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hermes_engine.settings.endpoints.installed", lambda: LocalModel(Path("m.gguf"), {}))
+    endpoint = resolve(Overrides(model="local"), {"HERMES_HOME": "/nowhere", **ENV_OR}).endpoint_for()
+    assert (endpoint.kind, endpoint.base_url, endpoint.api_key, endpoint.model) == ("local", "", None, "local")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ import pytest
 from hermes_engine.paths import Home
 from hermes_engine.profiles import Resolved, resolve
 from hermes_engine.settings import Overrides
-from hermes_tui.screens.overlays import setup
+from hermes_engine.settings.local_model import LocalModel
+from hermes_tui.screens.overlays import first_run, setup
 from tests.conftest import Serve
 from tests.server.scripted import ScriptedServer, plain_json, say, status
 from tests.tui.live import Live, live, settings
@@ -49,6 +50,27 @@ async def test_the_demo_model_is_two_keys_away(tmp_path: Path) -> None:
         await app.shows("what is in this folder?")
         assert app.desk.model == "demo"
         assert "model: demo" in Home.from_env().config.read_text()
+
+
+async def test_the_local_model_is_offered_where_it_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(first_run, "installed", lambda: LocalModel(tmp_path / "m.gguf", {}))
+    async with live(nothing(), tmp_path) as app:
+        await card(app)
+        assert "small but real" in app.screen
+        await app.pilot.press("3")
+        await app.ready()
+        assert "model: local" in Home.from_env().config.read_text()
+
+
+async def test_the_local_model_is_not_offered_where_it_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(first_run, "installed", lambda: None)
+    async with live(nothing(), tmp_path) as app:
+        await card(app)
+        assert "Local model" not in app.screen
 
 
 async def test_a_server_on_this_machine_is_found_and_kept(

@@ -1,4 +1,4 @@
-"""The first-run card: what was found on this machine, another address, the demo model. Nothing is sent before a
+"""The first-run card: what was found on this machine, another address, the embedded models. Nothing is sent before a
 choice; a choice is tried with one small call and kept only when that works.
 """
 
@@ -13,6 +13,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.widgets import Input, Static
 
+from hermes_engine.settings.local_model import installed
 from hermes_tui.screens.overlays import setup
 from hermes_tui.screens.overlays.card import Card, Choice
 from hermes_tui.screens.overlays.picker import Item, Picker
@@ -89,10 +90,13 @@ class FirstRun(Card):
 
     def _choices(self) -> list[Choice]:
         found = [Choice(place.id, place.name, place.told, _("found")) for place in self._places.values()]
+        embedded = [Choice("demo", _("Demo model"), _("works offline, costs nothing"))]
+        if installed() is not None:
+            embedded.append(Choice("local", _("Local model"), _("small but real, works offline, costs nothing")))
         return [
             *found,
             Choice("other", _("Another OpenAI-style server"), _("address and key…")),
-            Choice("demo", _("Demo model"), _("works offline, costs nothing")),
+            *embedded,
         ]
 
     async def _look(self) -> None:
@@ -115,8 +119,8 @@ class FirstRun(Card):
             self._trying = False
 
     async def _try(self, chosen: str) -> bool:
-        if chosen == "demo":
-            await self._desk.off_loop(lambda: setup.keep_model(self._resolved, "demo"))
+        if chosen in ("demo", "local"):
+            await self._desk.off_loop(lambda: setup.keep_model(self._resolved, chosen))
             return True
         place = self._places.get(chosen) or await ask_place(self.app, self._tell)
         place = await answering(self.app, self._desk, self._resolved, place, self._tell) if place else None

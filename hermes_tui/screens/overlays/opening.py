@@ -72,11 +72,11 @@ async def _palette(app: App[Any], host: Host, options: Options) -> None:
 
 
 async def _model(app: App[Any], host: Host, options: Options) -> None:
-    from hermes_tui.commands.setup import known_models
+    from hermes_tui.commands.setup import embedded_models, known_models
 
     engine, session = host.engine, host.desk.session
     names = await host.desk.off_loop(lambda: known_models(host))
-    helps = {"demo": _("embedded: no key, no network")}
+    helps = embedded_models()
     items = [Item(name, name, helps.get(name, "")) for name in names]
     items.append(Item(_OTHER, _("another server…"), _("address and key")))
     here = host.desk.model
