@@ -41,6 +41,8 @@ class Saved:
     spec: AgentSpec
     messages: tuple[Message, ...] = ()
     title: str = ""
+    folder: Path = Path()
+    """Where it worked, there or not any more."""
 
 
 def unsaved(spec: AgentSpec) -> Saved:
@@ -146,7 +148,7 @@ class State:
         if cut_off is not None:
             self.sessions.append(row.id, [cut_off])
             messages.append(cut_off)
-        return Saved(row.id, self._as_it_was(spec, row), tuple(messages), row.title)
+        return Saved(row.id, self._as_it_was(spec, row), tuple(messages), row.title, row.cwd)
 
     def _cut_off(self, session: str) -> Message | None:
         """What a reply had brought when its program was killed: it was paid for. None when there is nothing."""
@@ -188,6 +190,14 @@ class State:
         """Agents at work in other living processes, the newest first."""
         living = self._instances.living() - {self.instance}
         return tuple(record for record in self.agents.list(states=OPEN_STATES) if record.instance in living)
+
+    def folder_of(self, session: str) -> Path | None:
+        """Where a conversation works, when that is still there."""
+        try:
+            folder = self.sessions.find(session).cwd
+        except UsageError:
+            return None
+        return folder if folder.is_dir() else None
 
     def programs(self) -> dict[str, tuple[int, str]]:
         """Pid and folder of the running processes, by instance."""

@@ -11,6 +11,7 @@ import dataclasses
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from hermes_engine.assembly import Assembly
@@ -25,6 +26,7 @@ from hermes_engine.work.conversation import Conversation, Known, Origin
 from hermes_engine.work.delegation import Delegation, short_name
 from hermes_engine.work.maker import KeepsNothing
 from hermes_engine.work.supervisor import AgentRow, Supervisor
+from hermes_engine.work.worktrees import known_worktree, planned_worktree
 
 TaskKind = Literal["background", "child"]
 T = TypeVar("T")
@@ -115,7 +117,8 @@ class Tasks:
             above=chat.hands.gate,
         )
         tree = self._delegation.tree_of(chat.agent_id) if kind == "child" else None
-        task = await self._delegation.opened(spec, assembly, origin, prompt, tree=tree, worktree=worktree)
+        place = await planned_worktree(spec.cwd, spec.name) if worktree else None
+        task = await self._delegation.opened(spec, assembly, origin, prompt, tree=tree, place=place)
         self._delegation.begin(task, prompt)
         return self._row(task)
 
@@ -159,15 +162,21 @@ class Tasks:
         if record.profile and record.profile != assembly.resolved.profile:
             assembly = await assembly.on_profile(record.profile)
         kind = "background" if record.kind == "chat" else record.kind
-        spec = assembly.spec(name=record.name, cwd=assembly.resolved.home.root, kind=kind)
         loop = asyncio.get_running_loop()
+        near = await loop.run_in_executor(self._pool, self._state.folder_of, record.owner) or Path.cwd()
+        spec = assembly.spec(name=record.name, cwd=near, kind=kind)
         saved = await loop.run_in_executor(self._pool, self._state.open_session, spec, record.session, False)
         owner = self._open.get(record.owner)
         origin = Origin(owner=record.owner, above=owner.hands.gate if owner else None)
         known = None if anew else Known(saved.id, self._keeper.journal(saved.id), saved.messages)
         prompt = record.prompt if text is None else text
-        task = await self._delegation.opened(saved.spec, assembly, origin, prompt, known=known)
-        self._delegation.begin(task, None if known and known.messages and text is None else prompt)
+        place = await known_worktree(saved.folder, near)
+        if place and anew:
+            place = await planned_worktree(near, record.name)
+        task = await self._delegation.opened(saved.spec, assembly, origin, prompt, known=known, place=place)
+        by_person = text is not None or record.kind == "background"  # a child's task may be a model's words
+        going_on = known is not None and known.messages and text is None
+        self._delegation.begin(task, None if going_on else prompt, by_person=by_person)
         return self._row(task)
 
     # -- looking --------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +14,7 @@ from hermes_engine.messages import NO_USAGE, Usage
 from hermes_engine.tools.context import ToolContext
 from hermes_engine.work.answers import checked_answer, repair_prompt, schema_fault
 from hermes_engine.work.conversation import Conversation
-from hermes_engine.work.supervisor import Ending, Supervisor
+from hermes_engine.work.supervisor import Supervisor
 
 _STATUS = {"done": "ok", "failed": "error", "timeout": "timeout", "cancelled": "cancelled", "max_turns": "max_turns"}
 _SIGNS = {"ok": "✓", "cancelled": "■"}
@@ -47,26 +48,31 @@ class Check:
 class Child:
     """A started child and what it was asked."""
 
-    def __init__(
-        self, conversation: Conversation, task: asyncio.Task[Ending], check: Check | None, supervisor: Supervisor
-    ) -> None:
-        self.conversation, self._task, self._check = conversation, task, check
-        self._supervisor = supervisor
+    def __init__(self, conversation: Conversation, check: Check | None, supervisor: Supervisor) -> None:
+        self.conversation, self._check, self._supervisor = conversation, check, supervisor
+        self._usage = NO_USAGE
 
     async def ended(self) -> None:
-        """Waits for its end; when the waiting is cancelled the child is ended first."""
-        try:
-            await asyncio.wait({self._task})
-        except asyncio.CancelledError:
-            self._task.cancel()
-            await asyncio.wait({self._task})
-            raise
+        """Waits for its end, also when a person gave it more to do; cancelling ends the child first."""
+        talk = self.conversation
+        while True:
+            agent, task = talk.agent_id, talk.task
+            try:
+                await asyncio.wait({task})
+            except asyncio.CancelledError:
+                task.cancel()
+                while not task.done():
+                    with contextlib.suppress(asyncio.CancelledError):  # a second stop does not leave it behind
+                        await asyncio.wait({task})
+                raise
+            row = self._supervisor.row(agent)
+            self._usage += row.usage if row else NO_USAGE
+            if talk.task is task:
+                return
 
     def report(self, entry: dict[str, Any]) -> Usage:
         """Fills in its entry of the result; returns what it has cost with all below it."""
-        ending = self.conversation.ending(self._task.result())
-        row = self._supervisor.row(self.conversation.agent_id)
-        usage = row.usage if row else NO_USAGE
+        ending, usage = self.conversation.ending(self.conversation.task.result()), self._usage
         entry["agent_id"] = self.conversation.agent_id
         entry["status"] = _STATUS.get(ending.state, "error")
         entry["answer"] = ending.answer

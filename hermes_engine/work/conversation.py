@@ -42,14 +42,16 @@ STATES: dict[RunStatus, str] = {
 
 
 class Place(Protocol):
-    """A folder that exists for a conversation alone, while it works."""
+    """A folder that exists for a conversation alone, while it works. `note` says where the work lies afterwards."""
+
+    note: str
 
     async def enter(self) -> None:
         """Makes it. Raises HermesError."""
         ...
 
-    async def leave(self) -> str:
-        """Keeps what was done there and takes the folder away; a line that says where the work lies."""
+    async def leave(self) -> None:
+        """Keeps what was done there and takes the folder away."""
         ...
 
 
@@ -121,7 +123,9 @@ class Conversation:
     ) -> None:
         self.id, self.spec, self.title, self.seat = session, spec, title, seat
         self._place, self._check = place, check
-        self._note = ""
+        self.on_end: Callable[[], object] | None = None
+        """Called when a task has ended and nothing more was said to it."""
+        self.task: asyncio.Task[Ending]
         self._leaving = False
         self.origin = origin or Origin()
         self._maker, self._supervisor, self._journal, self._keeper = maker, supervisor, journal, keeper
@@ -225,17 +229,18 @@ class Conversation:
 
     # -- on the engine's loop -------------------------------------------------------------------------------------
 
-    def begin(self, text: str | None) -> asyncio.Task[Ending]:
+    def begin(self, text: str | None, *, by_person: bool = True) -> None:
         """Starts a turn with `text`, or goes on with the one that was cut off; the caller has claimed it."""
         self._revive(text or "")
         if text is None:
-            return self._start(self._go_on)
-        if not self.origin.bound:  # a model's words name no host
+            self._start(self._go_on)
+            return
+        if by_person:  # a model's words name no host
             self.hands.gate.trust.person_said(text)
         if not self.title:
             self.title = self._maker.redactor.text(text).strip().split("\n", 1)[0][:80]
             self._keeper.fact(self.id, "title", self.title)
-        return self._start(lambda emit: self._turn(text, emit))
+        self._start(lambda emit: self._turn(text, emit))
 
     def _revive(self, text: str) -> None:
         """A task that had ended is given more to do: as another agent, since its record is closed."""
@@ -276,10 +281,9 @@ class Conversation:
         run = f"run_{secrets.token_hex(5)}"
         return Emitter(self._sink, session=self.id, run=run, agent=self.agent_id, parent_run=self.origin.parent_run)
 
-    def _start(self, work: Callable[[Emitter], Awaitable[Ending]]) -> asyncio.Task[Ending]:
-        task = self._supervisor.start(self.agent_id, lambda: self._seated(work), waiting=self.seat is not None)
-        task.add_done_callback(self._after)
-        return task
+    def _start(self, work: Callable[[Emitter], Awaitable[Ending]]) -> None:
+        self.task = self._supervisor.start(self.agent_id, lambda: self._seated(work), waiting=self.seat is not None)
+        self.task.add_done_callback(self._after)
 
     async def _seated(self, work: Callable[[Emitter], Awaitable[Ending]]) -> Ending:
         """The work in its seat and place; what ends with its turn ends its commands here too."""
@@ -298,18 +302,21 @@ class Conversation:
     async def _given_back(self) -> None:
         try:
             await self._end_hands()
-            if self._place is not None:
-                self._note = await asyncio.shield(self._place.leave())
         finally:
-            if self.seat is not None:
-                self.seat.leave()
+            try:
+                if self._place is not None:
+                    await self._place.leave()
+            finally:
+                if self.seat is not None:
+                    self.seat.leave()
 
     def _after(self, task: asyncio.Task[Ending]) -> None:
         ending = Ending("cancelled") if task.cancelled() else task.result()
         left = self._agent.inbox.take() if self._agent else []
         with self._lock:
             self._queue.extendleft(reversed(left))
-            following = self._queue.popleft() if ending.state == "done" and self._queue else None
+            goes_on = ending.state == "done" or (self.spec.kind != "chat" and ending.state != "cancelled")
+            following = self._queue.popleft() if goes_on and self._queue else None
             self._busy = following is not None
         if self.spec.kind == "chat" and not self._leaving:
             self._supervisor.change(self.agent_id, state="waiting", activity="")
@@ -317,13 +324,15 @@ class Conversation:
             self._supervisor.finish(self.agent_id, self.ending(ending))
         if following is not None:
             self.begin(following)
+        elif self.on_end:
+            self.on_end()
 
     def ending(self, ending: Ending) -> Ending:
         """The ending with what a cut-off turn had brought, and where the work lies."""
         state = "handed over" if self._leaving and ending.state == "cancelled" else ending.state
         answer = ending.answer or (self.last.answer if self.last else "")
         files = self.hands.workspace.files_changed
-        return Ending(state, answer, ending.error, files, self._note)
+        return Ending(state, answer, ending.error, files, self._place.note if self._place else "")
 
     async def _ready(self) -> Agent:
         if self._agent is None or self._stale:
@@ -343,9 +352,18 @@ class Conversation:
             emit(TurnStarted, prompt=text, model=self.spec.model)
             emit(TurnFinished, status="error", error=error.line)
             return Ending("failed", error=error.line)
+        if self.spec.kind != "chat":
+            self._hand_over_queue()
         result = await agent.run(text, emit)
         self._keeper.fact(self.id, "usage", result.usage)
         return Ending(STATES[result.status], result.answer, result.error)
+
+    def _hand_over_queue(self) -> None:
+        """What was said to a task while it waited for its place is for its first step."""
+        with self._lock:
+            texts, self._queue = list(self._queue), deque()
+        for text in texts:
+            self.steer(text)
 
     async def _go_on(self, emit: Emitter) -> Ending:
         """Goes on where the conversation stands; a reply that was cut off is asked for again."""

@@ -32,7 +32,7 @@ from hermes_engine.work.maker import Keeper, Maker
 from hermes_engine.work.places import Places
 from hermes_engine.work.supervisor import Ending, Supervisor
 from hermes_engine.work.tasks import Task, from_json, results_text, toolsets_for
-from hermes_engine.work.worktrees import planned_worktree
+from hermes_engine.work.worktrees import Worktree, planned_worktree
 
 MOST_AT_ONCE = 100
 """Tasks of one call."""
@@ -44,11 +44,14 @@ CHILD_ROLE = """Another agent started you for one task. Nobody answers questions
 you assumed. Your last message is handed back as the result, so let it hold all that was asked for, and nothing else."""
 
 
-class Tree:
-    """What all agents below one root share: places, and what was started in the root's present turn."""
+class Tree(Places):
+    """What all agents below one root share: places, and what was started in the root's present turn.
+
+    Whoever has a seat in it keeps it.
+    """
 
     def __init__(self, places: int) -> None:
-        self.places = Places(places)
+        super().__init__(places)
         self.root = self.turn = ""
         self.cap: float | None = None
         self.started = 0
@@ -177,10 +180,13 @@ class Delegation:
         caller = self._open.get(ctx.emit.session)
         seat = caller.seat if caller else None
         told = Told(ctx, len(tasks))
-        async with seat.away() if seat else contextlib.nullcontext():
-            ends = await asyncio.gather(
-                *(self._one(index, task, parent, tree, ctx, told) for index, task in enumerate(tasks))
-            )
+        away = seat.away() if seat else contextlib.nullcontext()
+        async with away, asyncio.TaskGroup() as group:  # a group waits for all of them also when the caller is stopped
+            at_work = [
+                group.create_task(self._one(index, task, parent, tree, ctx, told), name=f"{ctx.agent} waits")
+                for index, task in enumerate(tasks)
+            ]
+        ends = [done.result() for done in at_work]
         entries = [entry for entry, _ in ends]
         usage = sum((usage for _, usage in ends), NO_USAGE)
         failed = sum(entry["status"] != "ok" for entry in entries)
@@ -209,7 +215,7 @@ class Delegation:
         usage = NO_USAGE
         try:
             child = await self._begun(task, parent, tree, ctx)
-        except (HermesError, ToolFault) as error:
+        except (HermesError, ToolFault, OSError) as error:
             entry["error"] = error.line if isinstance(error, HermesError) else str(error)
         else:
             told.started(index, child.conversation.spec.name)
@@ -232,10 +238,10 @@ class Delegation:
         if check:
             spec = dataclasses.replace(spec, role=f"{spec.role}\n{check.told}")
         origin = Origin(ctx.agent, ctx.emit.run, self._owner(ctx), ctx.gate, bound=True)
-        conversation = await self.opened(
-            spec, maker, origin, task.message, tree=tree, worktree=task.workspace == "worktree", check=check
-        )
-        return Child(conversation, self.begin(conversation, task.message), check, self._supervisor)
+        place = await planned_worktree(spec.cwd, spec.name) if task.workspace == "worktree" else None
+        conversation = await self.opened(spec, maker, origin, task.message, tree=tree, place=place, check=check)
+        self.begin(conversation, task.message, by_person=False)
+        return Child(conversation, check, self._supervisor)
 
     async def opened(
         self,
@@ -245,20 +251,16 @@ class Delegation:
         prompt: str,
         *,
         tree: Tree | None = None,
-        worktree: bool = False,
+        place: Worktree | None = None,
         check: Callable[[str], str] | None = None,
         known: Known | None = None,
     ) -> Conversation:
         """A conversation, new or `known`, whose record is on disk; nothing runs yet. With a `tree` it needs a seat.
 
-        Raises:
-            UsageError: a worktree is wanted where there is no repository.
-            StateError: it cannot be recorded.
+        Raises StateError: it cannot be recorded.
         """
         spec = dataclasses.replace(spec, name=self._supervisor.free_name(spec.name))
-        place = None
-        if worktree:
-            place = await planned_worktree(spec.cwd, spec.name)
+        if place is not None:
             spec = dataclasses.replace(spec, cwd=place.cwd)
         title = one_line(maker.redactor.text(prompt), 80)
         if known is None:
@@ -275,7 +277,7 @@ class Delegation:
             journal=known.journal,
             title=title,
             origin=origin,
-            seat=tree.places.seat() if tree else None,
+            seat=tree.seat() if tree else None,
             prompt=prompt,
             place=place,
             check=check,
@@ -287,20 +289,16 @@ class Delegation:
             await self._keeper.recorded()
         except BaseException as error:  # stopped, or the disk is full: it never began
             self._open.pop(session, None)
-            self._supervisor.finish(conversation.agent_id, Ending("failed", error=str(error) or "stopped"))
+            state = "cancelled" if isinstance(error, asyncio.CancelledError) else "failed"
+            self._supervisor.finish(conversation.agent_id, Ending(state, error=str(error) or "stopped"))
             raise
         return conversation
 
-    def begin(self, conversation: Conversation, prompt: str | None) -> asyncio.Task[Ending]:
-        """Starts the task of an opened conversation, which is let go when it has ended."""
+    def begin(self, conversation: Conversation, prompt: str | None, *, by_person: bool = True) -> None:
+        """Starts an opened conversation, which is let go when it has ended."""
+        conversation.on_end = lambda: self._open.pop(conversation.id, None)
         conversation.claim()
-        task = conversation.begin(prompt)
-        task.add_done_callback(lambda _: self._let_go(conversation))
-        return task
-
-    def _let_go(self, conversation: Conversation) -> None:
-        if not conversation.busy:
-            self._open.pop(conversation.id, None)
+        conversation.begin(prompt, by_person=by_person)
 
     def _owner(self, ctx: ToolContext) -> str:
         row = self._supervisor.row(ctx.agent)

@@ -26,7 +26,9 @@ log = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_GIT = ("git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "commit.gpgSign=false")
+_GIT = ("git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "commit.gpgSign=false",
+        "-c", "gc.auto=0", "-c", "maintenance.auto=false")  # fmt: skip
+_BRANCHES = "hermes/"
 _SECONDS = 120.0
 _POOL = ThreadPoolExecutor(2, thread_name_prefix="hermes-git")
 
@@ -40,6 +42,17 @@ async def planned_worktree(cwd: Path, name: str) -> Worktree:
     return await _in_pool(_planned, cwd, name)
 
 
+async def known_worktree(cwd: Path, near: Path) -> Worktree | None:
+    """The worktree an agent had that worked in `cwd`, there or not any more; None when that was none.
+
+    `near` is a folder of its repository. Raises UsageError: there is no repository.
+    """
+    places = _places()
+    if places not in cwd.parents:
+        return None
+    return await _in_pool(_known, places / cwd.relative_to(places).parts[0], cwd, near)
+
+
 @dataclass(slots=True)
 class Worktree:
     """One worktree; a `Place`.
@@ -50,6 +63,7 @@ class Worktree:
         cwd: the same place in it as the agent's folder has in the repository.
         branch: its branch.
         base: commit it began at.
+        note: where the work lies, "" before the end.
     """
 
     top: Path
@@ -57,14 +71,15 @@ class Worktree:
     cwd: Path
     branch: str
     base: str
+    note: str = ""
 
     async def enter(self) -> None:
         """Makes the folder, on a new branch or, when the agent is given more to do, on its old one."""
         await _in_pool(self._enter)
 
-    async def leave(self) -> str:
-        """Commits what is there and takes the folder away; a line with branch and diffstat."""
-        return await _in_pool(self._leave)
+    async def leave(self) -> None:
+        """Commits what is there and takes the folder away; `note` says branch and diffstat."""
+        await _in_pool(self._leave)
 
     def _enter(self) -> None:
         if self.root.exists():
@@ -76,9 +91,11 @@ class Worktree:
             _git(self.top, "worktree", "add", "-b", self.branch, str(self.root), self.base)
         self.cwd.mkdir(parents=True, exist_ok=True)
 
-    def _leave(self) -> str:
-        if not self.root.exists():
-            return ""
+    def _leave(self) -> None:
+        if self.root.exists():
+            self.note = self._kept()
+
+    def _kept(self) -> str:
         try:
             _git(self.root, "add", "--all")
             if _git(self.root, "status", "--porcelain"):
@@ -97,18 +114,33 @@ class Worktree:
 
 
 def _planned(cwd: Path, name: str) -> Worktree:
+    top, base = _repository(cwd)
+    ending = f"{name}-{secrets.token_hex(3)}"
+    root = private_dir(_places()) / f"{top.name}-{ending}"
+    inside = Path(os.path.realpath(cwd)).relative_to(os.path.realpath(top))
+    return Worktree(top, root, root / inside, f"{_BRANCHES}{ending}", base)
+
+
+def _known(root: Path, cwd: Path, near: Path) -> Worktree:
+    top, base = _repository(near)
+    branch = _BRANCHES + root.name.removeprefix(f"{top.name}-")
+    begun = _git(top, "merge-base", base, f"refs/heads/{branch}", check=False)
+    private_dir(root.parent)
+    return Worktree(top, root, cwd, branch, begun or base)
+
+
+def _repository(folder: Path) -> tuple[Path, str]:
+    """Its top folder and present commit."""
     try:
-        top = Path(_git(cwd, "rev-parse", "--show-toplevel"))
-        base = _git(cwd, "rev-parse", "--verify", "HEAD")
+        return Path(_git(folder, "rev-parse", "--show-toplevel")), _git(folder, "rev-parse", "--verify", "HEAD")
     except StateError as error:
         raise UsageError(
             f"a worktree needs a git repository with a commit: {error}", hint="use workspace shared"
         ) from error
-    branch = f"hermes/{name}-{secrets.token_hex(3)}"
-    places = private_dir(Path(tempfile.gettempdir()) / f"hermes-worktrees-{os.getuid()}")
-    root = places / f"{top.name}-{branch.rpartition('/')[2]}"
-    inside = Path(os.path.realpath(cwd)).relative_to(os.path.realpath(top))
-    return Worktree(top, root, root / inside, branch, base)
+
+
+def _places() -> Path:
+    return Path(tempfile.gettempdir()) / f"hermes-worktrees-{os.getuid()}"
 
 
 def _author(folder: Path) -> list[str]:
@@ -139,4 +171,15 @@ def _git(folder: Path, *words: str, check: bool = True) -> str:
 
 
 async def _in_pool(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    return await asyncio.get_running_loop().run_in_executor(_POOL, lambda: function(*args, **kwargs))
+    """Runs it to its end, whatever happens to the caller meanwhile: half a worktree is nobody's."""
+    running = asyncio.get_running_loop().run_in_executor(_POOL, lambda: function(*args, **kwargs))
+    cancelled = False
+    while not running.done():
+        try:
+            await asyncio.shield(running)
+        except asyncio.CancelledError:
+            cancelled = True
+    result = running.result()
+    if cancelled:
+        raise asyncio.CancelledError
+    return result
