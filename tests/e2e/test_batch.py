@@ -125,7 +125,6 @@ def test_the_example_prompts_run_on_the_embedded_model(tmp_path: Path) -> None:
         (["run", "--run_name", "x", "--nosuch", "1"], "--nosuch"),
         *[([verb, "x"], f"hermes batch {verb} is not in this version") for verb in ("feed", "watch", "filter")],
         *[([verb, "x", "--json"], f"hermes batch {verb} is not in this version") for verb in ("report", "replay")],
-        (["export", "x", "--format", "nosuch"], "unknown format 'nosuch'"),
         (["show", "nosuch"], "unknown run"),
         (["export", "nosuch"], "unknown run"),
         (["stop", "nosuch"], "unknown run"),
