@@ -7,6 +7,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
   "$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+ATROPOS := atroposlib==0.4.0
 MODEL ?=
 ARGS ?=
 
@@ -50,6 +51,10 @@ $(VENV)/.installed-dev: $(VENV)/bin/python pyproject.toml constraints.txt
 	@echo "setting up for tests in $(VENV) (once)" >&2
 	@if command -v uv >/dev/null 2>&1; then uv pip install -q --python $(BIN)/python -c constraints.txt -e '.[dev]' 1>&2; \
 	else $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]' 1>&2; fi
+	@# the API server a run is fed to; without the training packages it also asks for (1 GB)
+	@{ if command -v uv >/dev/null 2>&1; then uv pip install -q --python $(BIN)/python --no-deps $(ATROPOS) 1>&2; \
+	else $(BIN)/python -m pip install -q --disable-pip-version-check --no-deps $(ATROPOS) 1>&2; fi; } \
+	|| echo "$(ATROPOS) could not be installed: the tests that feed it are skipped" >&2
 	@touch $(VENV)/.installed $@
 
 clean:

@@ -18,16 +18,16 @@ import click
 from hermes_engine.batch.options import LATER, BatchOptions, checked, refuse_later
 from hermes_engine.errors import UsageError
 from hermes_tui.cleaning import one_line
+from hermes_tui.cli.batch_data import export, feed, found_run, output_dir_option
 from hermes_tui.cli.border import INTERRUPTED, leave
 from hermes_tui.cli.flags import Flags, resolve
 from hermes_tui.cli.shape import Group, JsonOrFile
 from hermes_tui.printing.records import out_json, out_table
-from hermes_tui.printing.streams import OutputLost, err, is_terminal, out
+from hermes_tui.printing.streams import err, is_terminal, out
 from hermes_tui.printing_batch import Form, duration, form_for, shown
 from hermes_tui.texts import _
 
 if TYPE_CHECKING:
-    from hermes_engine.batch.folder import RunFolder
     from hermes_engine.batch.overview import RunState
     from hermes_engine.batch.runner import BatchRun, BatchSummary
     from hermes_engine.events import Event
@@ -81,12 +81,7 @@ def _run_options(function: Any) -> Any:
     return function
 
 
-def _output_dir(function: Any) -> Any:
-    kind: Any = click.Path(path_type=Path)
-    return click.option("--output_dir", type=kind, default=Path("data"), help="Folder that holds the runs.")(function)
-
-
-@click.group(cls=Group, later=("watch", "feed", "filter", "report", "replay"))
+@click.group(cls=Group, later=("watch", "filter", "report", "replay"))
 def batch() -> None:
     """Run many prompts from a file and keep every result."""
 
@@ -113,7 +108,7 @@ def run(context: click.Context, /, list_distributions: bool, **values: Any) -> i
 @click.pass_context
 def retry(context: click.Context, /, **values: Any) -> int:
     """Work the failed rows of a run again, and only those."""
-    _found(values["output_dir"] or Path("data"), values["run_name"])
+    found_run(values["output_dir"] or Path("data"), values["run_name"])
     return _work(context.find_object(Flags) or Flags(), {**values, "only_failed": True, "resume": True})
 
 
@@ -263,7 +258,7 @@ def _print_distributions(flags: Flags, *, as_json: bool) -> int:
 
 
 @batch.command("list")
-@_output_dir
+@output_dir_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON array.")
 def list_runs(output_dir: Path, as_json: bool) -> int:
     """List the runs of a folder."""
@@ -288,13 +283,13 @@ def _row(state: RunState) -> list[str]:
 
 @batch.command()
 @click.argument("run_name", metavar="RUN")
-@_output_dir
+@output_dir_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def show(run_name: str, output_dir: Path, as_json: bool) -> int:
     """Show how a run stands."""
     from hermes_engine.batch.overview import run_state
 
-    state = run_state(_found(output_dir, run_name))
+    state = run_state(found_run(output_dir, run_name))
     if as_json:
         out_json(state.as_dict())
         return 0
@@ -335,50 +330,16 @@ def _share(reasoning: Mapping[str, Any]) -> str:
     return _("{with_it} of {turns} turns").format(with_it=reasoning["with_reasoning"], turns=reasoning["turns"])
 
 
-@batch.command()
-@click.argument("run_name", metavar="RUN")
-@click.option("--format", "form", default="sharegpt", help="sharegpt, openai, hermes-fc, llamafactory or atropos.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="File to write; standard output without it.")
-@click.option("--all", "everything", is_flag=True, help="Also rows that ended before they were done.")
-@click.option("--arguments", type=click.Choice(["string", "object"]), default="string", help="openai: of calls.")
-@click.option("--tools", type=click.Choice(["string", "list"]), default="string", help="openai: the definitions.")
-@click.option("--tokenizer", type=click.Path(path_type=Path), help="atropos: folder of a tokenizer.")
-@_output_dir
-def export(
-    run_name: str, form: str, output: Path | None, everything: bool, arguments: Any, tools: Any, tokenizer: Path | None,
-    output_dir: Path,
-) -> int:  # fmt: skip
-    """Write a run's rows in the form a trainer reads."""
-    from hermes_engine.batch.export import FormOptions, form_of
-    from hermes_engine.batch.export import export as write
-
-    folder = _found(output_dir, run_name)
-    chosen = form_of(form, folder.settings().get("tools", []), FormOptions(arguments, tools, tokenizer))
-    target: Any = output if output is not None and str(output) != "-" else sys.stdout.buffer
-    try:
-        told = write(folder, chosen, target, everything=everything)
-    except OSError as fault:
-        if isinstance(fault, BrokenPipeError) or fault.filename or isinstance(target, Path):
-            raise
-        raise OutputLost(fault) from None
-    err(_("{n} rows written").format(n=told.written))
-    for reason, number in told.left_out.items():
-        err(_("left out {n}: {reason}").format(n=number, reason=reason))
-    return 0
+batch.add_command(export)
+batch.add_command(feed)
 
 
 @batch.command()
 @click.argument("run_name", metavar="RUN")
-@_output_dir
+@output_dir_option
 def stop(run_name: str, output_dir: Path) -> int:
     """Ask the process that works a run to end it in order."""
-    folder = _found(output_dir, run_name)
+    folder = found_run(output_dir, run_name)
     folder.ask_to_stop()
     out(_("{run} is asked to stop; go on later with --resume").format(run=run_name))
     return 0
-
-
-def _found(output_dir: Path, name: str) -> RunFolder:
-    from hermes_engine.batch.folder import find_run
-
-    return find_run(output_dir, name)

@@ -1,0 +1,94 @@
+"""`hermes batch export` and `feed`: what a run wrote, on its way to a trainer."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hermes_tui.cli.shape import Verb
+from hermes_tui.printing.streams import OutputLost, err, out
+from hermes_tui.texts import _
+
+if TYPE_CHECKING:
+    from hermes_engine.batch.folder import RunFolder
+
+
+def output_dir_option(function: Any) -> Any:
+    """Adds `--output_dir`."""
+    kind: Any = click.Path(path_type=Path)
+    return click.option("--output_dir", type=kind, default=Path("data"), help="Folder that holds the runs.")(function)
+
+
+def found_run(output_dir: Path, name: str) -> RunFolder:
+    """The folder of a run. Raises UsageError when there is none."""
+    from hermes_engine.batch.folder import find_run
+
+    return find_run(output_dir, name)
+
+
+@click.command(cls=Verb)
+@click.argument("run_name", metavar="RUN")
+@click.option("--format", "form", default="sharegpt", help="sharegpt, openai, hermes-fc, llamafactory or atropos.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="File to write; standard output without it.")
+@click.option("--all", "everything", is_flag=True, help="Also rows that ended before they were done.")
+@click.option("--arguments", type=click.Choice(["string", "object"]), default="string", help="openai: of calls.")
+@click.option("--tools", type=click.Choice(["string", "list"]), default="string", help="openai: the definitions.")
+@click.option("--tokenizer", type=click.Path(path_type=Path), help="atropos: folder of a tokenizer.")
+@output_dir_option
+def export(
+    run_name: str, form: str, output: Path | None, everything: bool, arguments: Any, tools: Any, tokenizer: Path | None,
+    output_dir: Path,
+) -> int:  # fmt: skip
+    """Write a run's rows in the form a trainer reads."""
+    from hermes_engine.batch.export import FormOptions, form_of
+    from hermes_engine.batch.export import export as write
+
+    folder = found_run(output_dir, run_name)
+    chosen = form_of(form, folder.settings().get("tools", []), FormOptions(arguments, tools, tokenizer))
+    target: Any = output if output is not None and str(output) != "-" else sys.stdout.buffer
+    try:
+        told = write(folder, chosen, target, everything=everything)
+    except OSError as fault:
+        if isinstance(fault, BrokenPipeError) or fault.filename or isinstance(target, Path):
+            raise
+        raise OutputLost(fault) from None
+    err(_("{n} rows written").format(n=told.written))
+    _tell_left_out(told.left_out)
+    return 0
+
+
+@click.command(cls=Verb)
+@click.argument("run_name", metavar="RUN")
+@click.option("--url", required=True, help="Of the server: http://127.0.0.1:8000.")
+@click.option("--tokenizer", type=click.Path(path_type=Path), help="Folder of the trainer's tokenizer.")
+@click.option("--all", "everything", is_flag=True, help="Also rows that ended before they were done, with score 0.")
+@click.option("--wait", type=click.FloatRange(0, min_open=True), default=600.0, help="Seconds to wait for the trainer.")
+@output_dir_option
+def feed(run_name: str, url: str, tokenizer: Path | None, everything: bool, wait: float, output_dir: Path) -> int:
+    """Send a run's rows to a running Atropos server, as groups of tokens, masks and scores."""
+    from hermes_engine.batch.export.atropos import Atropos, load_tokenizer
+    from hermes_engine.batch.export.feed import feed as send
+
+    folder = found_run(output_dir, run_name)
+    form = Atropos(load_tokenizer(tokenizer))
+
+    def tell(text: str) -> None:
+        err(f"hermes: {text}")
+
+    fed = asyncio.run(send(folder, url, form, everything=everything, wait=wait, tell=tell))
+    out(_("sent {n} groups").format(n=fed.sent))
+    _tell_left_out(fed.skipped)
+    if fed.remainder:
+        line = _("{n} of them fill no whole batch of {size} and wait at the server")
+        err(line.format(n=fed.remainder, size=fed.batch_size))
+    return 0 if fed.sent else 1
+
+
+def _tell_left_out(reasons: Mapping[str, int]) -> None:
+    for reason, number in reasons.items():
+        err(_("left out {n}: {reason}").format(n=number, reason=reason))

@@ -1,0 +1,155 @@
+"""Feeding a run to the real Atropos API server, with the test as its trainer."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import json
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hermes_engine.batch.export.atropos import UNTRAINED, Atropos, load_tokenizer
+from hermes_engine.batch.export.feed import Fed, feed
+from hermes_engine.batch.folder import RunFolder
+from hermes_engine.errors import EndpointDown, LimitReached
+from hermes_engine.protocols import AgentSpec
+from tests.batch.support import Played, Ran, dataset, play, uses
+from tests.batch.test_export_forms import TOKENIZER
+
+needs_server = pytest.mark.skipif(
+    importlib.util.find_spec("atroposlib") is None, reason="atroposlib is not installed: make test does it"
+)
+
+
+class Trainer:
+    """The Atropos API server as a process, and the trainer's calls to it."""
+
+    def __init__(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        self.url = f"http://127.0.0.1:{port}"
+        command = [
+            sys.executable,
+            "-m",
+            "uvicorn",
+            "--port",
+            str(port),
+            "--log-level",
+            "error",
+            "atroposlib.api.server:app",
+        ]
+        self._process = subprocess.Popen(command)
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            try:
+                self.call("GET", "/")
+                return
+            except OSError:
+                time.sleep(0.1)
+        raise AssertionError("the server did not start")
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(self.url + path, data, headers, method=method)
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            return json.loads(answer.read())
+
+    def register(self, batch_size: int, longest: int = 4096) -> None:
+        fields = {"wandb_group": "g", "wandb_project": "p", "checkpoint_dir": "", "save_checkpoint_interval": 10}
+        numbers = {"batch_size": batch_size, "max_token_len": longest, "starting_step": 0, "num_steps": 10}
+        self.call("POST", "/register", fields | numbers)
+
+    def batch(self) -> Any:
+        return self.call("GET", "/batch")["batch"]
+
+    def close(self) -> None:
+        self._process.terminate()
+        self._process.wait(10)
+
+
+@pytest.fixture
+def trainer() -> Iterator[Trainer]:
+    server = Trainer()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def ran(tmp_path: Path) -> Ran:
+    dataset(tmp_path / "prompts.jsonl", ["one", "two", "long", "half"])
+
+    def player(prompt: str, spec: AgentSpec) -> Played:
+        played = uses()
+        if prompt == "half":
+            return Played(played.messages, "max_turns")
+        if prompt == "long":
+            last = played.messages[-1]
+            return Played([*played.messages[:-1], type(last)("assistant", "x" * 9000, reasoning="r")])
+        return played
+
+    return play(tmp_path, player)
+
+
+def fed(ran: Ran, url: str, **options: Any) -> Fed:
+    return asyncio.run(feed(RunFolder(ran.folder), url, Atropos(load_tokenizer(TOKENIZER)), **options))
+
+
+@needs_server
+def test_the_trainer_gets_what_was_fed(ran: Ran, trainer: Trainer) -> None:
+    told: list[str] = []
+    outcome: list[Fed] = []
+    feeding = threading.Thread(target=lambda: outcome.append(fed(ran, trainer.url, wait=60, tell=told.append)))
+    feeding.start()
+    time.sleep(0.3)
+    assert trainer.call("GET", "/info")["batch_size"] == -1, "nothing was posted before the trainer came"
+    trainer.register(2, longest=2000)
+    time.sleep(0.3)
+    assert trainer.batch() is None
+    feeding.join(60)
+    assert told == ["waiting for a trainer to register", "waiting for the trainer to ask for its first batch"]
+    assert outcome == [Fed(2, outcome[0].skipped, 0, 2)]
+    assert outcome[0].skipped == {"2000 tokens or more, the trainer's limit": 1, "not completed: max_turns": 1}
+    groups = trainer.batch()
+    form = Atropos(load_tokenizer(TOKENIZER))
+    wanted = [form.rows(row)[0] for row in ran.rows()[:2]]
+    for group, expected in zip(groups, wanted, strict=True):
+        for name in ("tokens", "masks", "scores", "messages", "overrides", "group_overrides", "inference_logprobs"):
+            assert group[name] == expected[name], name
+        assert any(mask != UNTRAINED for mask in group["masks"][0])
+    assert trainer.batch() is None
+    assert trainer.call("GET", "/status")["queue_size"] == 0
+
+
+@needs_server
+def test_what_fills_no_batch_is_told(ran: Ran, trainer: Trainer) -> None:
+    trainer.register(3, longest=2000)
+    trainer.batch()
+    done = fed(ran, trainer.url, everything=True)
+    assert (done.sent, done.remainder) == (3, 0)
+    assert [group["scores"] for group in trainer.batch()] == [[1.0], [1.0], [0.0]]
+    again = fed(ran, trainer.url)
+    assert (again.sent, again.remainder) == (2, 2)
+    assert trainer.batch() is None
+
+
+@needs_server
+def test_a_trainer_that_never_comes_is_waited_for_so_long(ran: Ran, trainer: Trainer) -> None:
+    with pytest.raises(LimitReached, match="a trainer to register"):
+        fed(ran, trainer.url, wait=0.3)
+
+
+def test_nobody_there_is_one_line(ran: Ran) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with pytest.raises(EndpointDown, match="cannot be reached"):
+        fed(ran, f"http://127.0.0.1:{port}")
