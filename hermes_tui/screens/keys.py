@@ -28,7 +28,17 @@ class KeyRow:
 
 def key_rows() -> tuple[KeyRow, ...]:
     """The table."""
-    return (*_everywhere(), *_prompt(), *_working(), *_transcript(), *_asking(), *_agents(), *_agent(), *_lists())
+    return (
+        *_everywhere(),
+        *_prompt(),
+        *_working(),
+        *_transcript(),
+        *_asking(),
+        *_work(),
+        *_agents(),
+        *_agent(),
+        *_lists(),
+    )
 
 
 def _everywhere() -> tuple[KeyRow, ...]:
@@ -116,6 +126,18 @@ def _asking() -> tuple[KeyRow, ...]:
         KeyRow(group, "3", _("no, and tell it why")),
         KeyRow(group, "4", _("yes, always")),
         KeyRow(group, _("y a n, arrows and Enter"), _("the same, after Ctrl+N")),
+    )
+
+
+def _work() -> tuple[KeyRow, ...]:
+    group = _("Work sidebar (Ctrl+T)")
+    return (
+        KeyRow(group, "↑ ↓, k j, Home End", _("choose an agent")),
+        KeyRow(group, "Enter", _("open it; on a count: show those it stands for")),
+        KeyRow(group, "Space", _("its last words here")),
+        KeyRow(group, "a, m", _("answer what it asks, tell it something")),
+        KeyRow(group, "x, X", _("stop it, stop it and all below; on one that has ended: put it away")),
+        KeyRow(group, "r", _("run its task again")),
     )
 
 

@@ -18,21 +18,11 @@ from textual.geometry import Region
 from textual.message import Message
 from textual.widgets import Static
 
+from hermes_tui.texts import _
 from hermes_tui.widgets.agent_lines import MAX_AGENTS, Line, Manner, Tail, agent_lines
 from hermes_tui.widgets.facts import AgentFact, WorkFacts
 from hermes_tui.widgets.look import look_of
 from hermes_tui.widgets.section_lines import batch_lines, context_lines, nothing_words, plan_lines, usage_lines
-
-VERBS = {
-    "enter": "open",
-    "space": "peek",
-    "a": "answer",
-    "m": "message",
-    "x": "stop",
-    "X": "stop_all",
-    "r": "retry",
-}
-"""What the keys ask for, of the agent under the cursor."""
 
 SECTIONS = ("agents", "background", "batch", "plan", "context", "usage", "nothing")
 DROPPED = ("plan", "usage", "context", "batch")
@@ -87,16 +77,26 @@ class Section(Static):
 class Sidebar(VerticalScroll):
     """Agents, background tasks, batch runs, plan, context and usage. At the right, or as a drawer over the chat."""
 
+    FOCUS_ON_CLICK = False  # whoever clicks goes on typing, and letters mean something here
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)", show=False),
-        Binding("down,j", "move(1)", show=False),
-        Binding("home", "move(-999)", show=False),
-        Binding("end", "move(999)", show=False),
-        *(Binding(key, f"ask('{verb}')", show=False) for key, verb in VERBS.items()),
+        Binding("up,k", "move(-1)", _("Agent above"), show=False, id="work.up"),
+        Binding("down,j", "move(1)", _("Agent below"), show=False, id="work.down"),
+        Binding("home", "move(-999)", _("First agent"), show=False, id="work.first"),
+        Binding("end", "move(999)", _("Last agent"), show=False, id="work.last"),
+        Binding("enter", "ask('open')", _("Open it"), show=False, id="work.open"),
+        Binding("space", "ask('peek')", _("Its last words"), show=False, id="work.peek"),
+        Binding("a", "ask('answer')", _("Answer it"), show=False, id="work.answer"),
+        Binding("m", "ask('message')", _("Tell it something"), show=False, id="work.message"),
+        Binding("x", "ask('stop')", _("Stop it"), show=False, id="work.stop"),
+        Binding("X", "ask('stop_all')", _("Stop it and all below"), show=False, id="work.stop_all"),
+        Binding("r", "ask('retry')", _("Run it again"), show=False, id="work.retry"),
     ]
 
     class Asked(Message):
-        """Something is wanted of agents; `verb` is one of `VERBS`. Several agents where a group is meant."""
+        """Something is wanted of agents, of several where a group is meant.
+
+        `verb` is one of open | answer | message | stop | stop_all | retry | see (they are shown no more).
+        """
 
         def __init__(self, verb: str, agents: Sequence[AgentFact]) -> None:
             super().__init__()
@@ -238,6 +238,10 @@ class Sidebar(VerticalScroll):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Without agents the keys are text for the prompt."""
         return bool(self._items) if action in ("move", "ask") else True
+
+    def uses(self, key: str) -> bool:
+        """Whether the key means something here now."""
+        return bool(self._items) and key in self._bindings.key_to_bindings
 
     def on_section_clicked(self, message: Section.Clicked) -> None:
         """A click opens."""

@@ -15,10 +15,22 @@ from hermes_tui.screens.agents.screen import AgentsScreen
 from hermes_tui.screens.chat import ChatScreen
 from hermes_tui.screens.keys import as_markdown, key_rows
 from hermes_tui.widgets.prompt.area import Area
+from hermes_tui.widgets.sidebar import Sidebar
 from hermes_tui.widgets.transcript import Transcript
 from tests.tui.stage import screen_text, settle, stage
 
-OWNERS = (HermesApp, ChatScreen, Area, Transcript, AgentsBase, AgentsScreen, AgentScreen, AgentList, AgentTranscript)
+OWNERS = (
+    HermesApp,
+    ChatScreen,
+    Area,
+    Transcript,
+    Sidebar,
+    AgentsBase,
+    AgentsScreen,
+    AgentScreen,
+    AgentList,
+    AgentTranscript,
+)
 DOCUMENT = Path(__file__).parents[2] / "docs" / "keys.md"
 
 

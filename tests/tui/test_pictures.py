@@ -9,6 +9,7 @@ import hashlib
 import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.pilot import Pilot
@@ -18,7 +19,7 @@ from hermes_engine.messages import Display
 from hermes_tui.screens.overlays.card import QuitDialog
 from hermes_tui.screens.overlays.picker import Item, Picker
 from hermes_tui.widgets.blocks import OutputBlock, WelcomeBlock
-from hermes_tui.widgets.facts import AgentFact
+from hermes_tui.widgets.facts import AgentFact, StepFact
 from hermes_tui.widgets.menu import Proposal
 from tests.tui.stage import Script, StageApp, normal_svg, screen_lines, settle, stage
 
@@ -151,11 +152,25 @@ async def work(app: StageApp, pilot: Pilot[int]) -> None:
     cards(app, say)
     app.feed(say.usage(37_000, 1_200, 128_000))
     app.desk.told_agents = (
-        AgentFact("1", "fixer", "login route", "needs", "asks: change the signature?", 242, 0, 21_000, 0.06),
-        AgentFact("2", "tester", "write tests", "running", "Run pytest -q", 160, 0, 9_000, 0.02),
-        AgentFact("3", "scout", "find callers", "running", "Grep", 300, 95, 12_000, 0.03),
-        AgentFact("4", "helper", "docs", "good", "", 40),
+        AgentFact("1", "fixer", "login route", "needs", "asks: change the signature?", 242, 0, 21_000, 0.06, tools=9),
+        AgentFact("2", "tester", "write [tests]", "running", "Run pytest -q", 160, 0, 9_000, 0.02, tools=7, steps=8),
+        AgentFact("3", "scout", "find callers", "running", 'Grep "login("', 51, 95, 12_000, 0.03, depth=1, steps=4),
+        AgentFact("4", "文档", "the docs page", "waiting", "waits for a place", 12),
+        AgentFact("5", "helper", "docs", "good", "", 40, over=True),
+        AgentFact("6", "linter", "ruff", "good", "", 4, over=True),
+        AgentFact("7", "eval.sh", "full suite", "running", "epoch 3/10 loss 0.412", 660, beside=True, tokens=3_000),
     )
+    kid = Script(session="s2", agent="1", run="r2")
+    asked: dict[str, Any] = {"title": "Change the signature?", "detail": "def login(user, *, fresh=False)"}
+    app.feed(kid(ev.AgentStarted, name="fixer", kind="child", parent="a1", owner="s1"))
+    app.feed(
+        kid(ev.TurnStarted, prompt="Make login() use the new token store."), kid(ev.TextDelta, text="I look first.")
+    )
+    app.feed(
+        *kid.tool("k", Display("Grep", "login(", "4 callers")),
+        kid(ev.ApprovalAsked, request="q", reason="it edits a file", **asked),
+    )
+    app.desk.work.plan = (StepFact("token store", "done"), StepFact("login route", "active"), StepFact("tests"))
     run = Script(session="evals-nov", agent="b1")
     counts = {"total": 300, "kept": 121, "failed": 5, "rejected": 3, "pending": 171}
     app.feed(run(ev.BatchStarted, name="evals-nov", total=300, counts={"total": 300, "pending": 300}))
@@ -185,6 +200,7 @@ async def leaving(app: StageApp, pilot: Pilot[int]) -> None:
 SIZES = [(name, 80, 24, "hermes-dark") for name in STATES] + [(name, 120, 36, "hermes-dark") for name in STATES]
 SIZES += [(name, 40, 12, "hermes-dark") for name in ("turn", "approval", "work", "keys", "leaving")]
 SIZES += [(name, 200, 50, "hermes-dark") for name in ("turn", "work")]
+SIZES += [("work", 160, 50, "hermes-dark")]
 SIZES += [("turn", 80, 24, "terminal"), ("work", 120, 36, "hermes-light"), ("approval", 80, 24, "high-contrast")]
 
 

@@ -289,7 +289,8 @@ class ChatScreen(SteadyScreen[None]):
 
     def on_key(self, event: events.Key) -> None:
         """Typing that nobody here has a use for goes to the prompt."""
-        if event.is_printable and event.character and self.sidebar.has_focus:
+        side = self.sidebar
+        if event.is_printable and event.character and side.has_focus and not side.uses(event.key):
             event.stop()
             if not self.tending.typed(event.character):
                 self._type(event.character)

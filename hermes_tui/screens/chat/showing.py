@@ -66,7 +66,8 @@ class Showing:
         if self._later is not None:
             self._later.stop()
             self._later = None
-        self._see(work)
+        if any(agent.over for agent in work.agents):
+            screen.call_after_refresh(self._see, work)
         if screen.sidebar.display:
             screen.sidebar.tall = width >= chrome.VERY_WIDE
             screen.sidebar.show(work)
@@ -84,11 +85,12 @@ class Showing:
     def _see(self, work: WorkFacts) -> None:
         """Results whose blocks are on the screen have been seen."""
         screen = self._screen
-        over = {agent.id for agent in work.agents if agent.over}
-        if over and screen.is_current:
+        if screen.is_current:
+            over = {agent.id for agent in work.agents if agent.over}
             shown = [block.agent for block in screen.transcript.in_view() if isinstance(block, ResultBlock)]
             if seen := over.intersection(shown):
                 screen.desk.see(sorted(seen))
+                self.refresh()
 
     def relook(self) -> None:
         """Another theme: what keeps styles of the old one is drawn again."""

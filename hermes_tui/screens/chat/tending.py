@@ -51,7 +51,7 @@ class Tending:
         return screen.prompt.empty and screen.asking.intercept(character, request)
 
     def do(self, verb: str, agents: Sequence[AgentFact]) -> None:
-        """Does what was asked; `verb` as in `widgets.sidebar.VERBS`, or see: they are shown no more."""
+        """Does what was asked; `verb` as in `Sidebar.Asked`."""
         screen = self._screen
         engine = screen.desk.engine
         if engine is None or not agents:
