@@ -127,6 +127,8 @@ class Tasks:
 
         Blocks for the disk when it has ended. Raises UsageError: no such agent, or a batch run.
         """
+        if not text.strip():
+            raise UsageError("the message is empty")
         row = self._supervisor.row(agent)
         talk = self._open.get(row.session) if row else None
         if row is not None and talk is not None and self._supervisor.at_work(agent):

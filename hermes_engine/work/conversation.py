@@ -15,7 +15,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from hermes_engine.agent.loop import Agent
 from hermes_engine.agent.shorten import estimate
@@ -28,6 +28,7 @@ from hermes_engine.work.maker import Keeper, Maker
 from hermes_engine.work.places import Seat
 from hermes_engine.work.supervisor import Ending, Supervisor
 from hermes_engine.work.view import SessionView
+from hermes_engine.work.worktrees import Worktree
 
 if TYPE_CHECKING:
     from hermes_engine.events import RunStatus
@@ -39,20 +40,6 @@ STATES: dict[RunStatus, str] = {
     "cancelled": "cancelled",
     "max_turns": "max_turns",
 }
-
-
-class Place(Protocol):
-    """A folder that exists for a conversation alone, while it works. `note` says where the work lies afterwards."""
-
-    note: str
-
-    async def enter(self) -> None:
-        """Makes it. Raises HermesError."""
-        ...
-
-    async def leave(self) -> None:
-        """Keeps what was done there and takes the folder away."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +86,7 @@ class Conversation:
         origin: where it comes from.
         seat: taken for each turn; None = it need not wait for a place.
         prompt: the task it is started for.
-        place: its own folder, where it has one.
+        place: a worktree of its own, which exists while it works.
         check: what is to be asked once more about an answer, "" when it is good.
     """
 
@@ -118,7 +105,7 @@ class Conversation:
         origin: Origin | None = None,
         seat: Seat | None = None,
         prompt: str = "",
-        place: Place | None = None,
+        place: Worktree | None = None,
         check: Callable[[str], str] | None = None,
     ) -> None:
         self.id, self.spec, self.title, self.seat = session, spec, title, seat

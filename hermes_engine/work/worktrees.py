@@ -55,7 +55,7 @@ async def known_worktree(cwd: Path, near: Path) -> Worktree | None:
 
 @dataclass(slots=True)
 class Worktree:
-    """One worktree; a `Place`.
+    """One worktree, which exists while an agent works in it.
 
     Attributes:
         top: the repository's folder.
