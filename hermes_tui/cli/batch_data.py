@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hermes_engine.errors import UnknownName
 from hermes_tui.cli.shape import Verb
 from hermes_tui.printing.streams import OutputLost, err, out
 from hermes_tui.texts import _
@@ -45,9 +46,11 @@ def export(
     output_dir: Path,
 ) -> int:  # fmt: skip
     """Write a run's rows in the form a trainer reads."""
-    from hermes_engine.batch.export import FormOptions, form_of
+    from hermes_engine.batch.export import FORMATS, FormOptions, form_of
     from hermes_engine.batch.export import export as write
 
+    if form not in FORMATS:
+        raise UnknownName("format", form, FORMATS)
     folder = found_run(output_dir, run_name)
     chosen = form_of(form, folder.settings().get("tools", []), FormOptions(arguments, tools, tokenizer))
     target: Any = output if output is not None and str(output) != "-" else sys.stdout.buffer

@@ -123,7 +123,7 @@ def test_the_example_prompts_run_on_the_embedded_model(tmp_path: Path) -> None:
         (["run", "--run_name", "x", "--extra_body", '{"model": "y"}'], "model cannot be set here"),
         (["run", "--run_name", "x", "--reasoning_effort", "huge"], "xhigh"),
         (["run", "--run_name", "x", "--nosuch", "1"], "--nosuch"),
-        *[([verb, "x"], f"hermes batch {verb} is not in this version") for verb in ("feed", "watch", "filter")],
+        *[([verb, "x"], f"hermes batch {verb} is not in this version") for verb in ("watch", "filter")],
         *[([verb, "x", "--json"], f"hermes batch {verb} is not in this version") for verb in ("report", "replay")],
         (["show", "nosuch"], "unknown run"),
         (["export", "nosuch"], "unknown run"),
