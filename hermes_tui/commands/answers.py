@@ -9,6 +9,7 @@ _WORDS: dict[str, Choice] = {
     "1": "once",
     "y": "once",
     "yes": "once",
+    "once": "once",
     "2": "session",
     "a": "session",
     "session": "session",

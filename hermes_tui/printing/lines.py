@@ -139,6 +139,8 @@ class EventLines:
             yield Line(f"▸ {_('started')} {self._names[event.agent]}: {one_line(event.title, 80)}", "dim")
 
     def agent_finished(self, event: events.AgentFinished) -> Iterator[Line]:
+        if event.session == self.session:
+            return
         own = event.owner == self.session
         if own and told(event):
             yield from outcome_lines(heard(event))

@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from hermes_engine.paths import Home
+from hermes_engine.store.migrations import open_state
+
 SIX = {"textual", "prompt_toolkit", "openai", "pydantic", "yaml", "rich"}
 ROOT = Path(__file__).parents[2]
 
@@ -94,6 +97,14 @@ def test_a_one_shot_on_the_demo_model_loads_no_client_library(tmp_path: Path) ->
     assert not loaded(run("chat", "-q", "hello", "-m", "demo"), cwd=tmp_path) & {"openai", "aiohttp"}
 
 
+def test_tasks_that_are_kept_are_listed_without_an_engine(tmp_path: Path) -> None:
+    assert "hermes_engine.store.agents" not in loaded(run("tasks", "list"), cwd=tmp_path)
+    open_state(Home.from_env().ensure().state_db).close()
+    modules = loaded(run("tasks", "list"), cwd=tmp_path)
+    assert "hermes_engine.store.agents" in modules
+    assert not modules & {"textual", "prompt_toolkit", "openai", "aiohttp", "yaml", "hermes_engine.session"}
+
+
 def test_a_batch_run_loads_no_textual(tmp_path: Path) -> None:
     (tmp_path / "p.jsonl").write_text('{"prompt": "hello"}\n')
     args = ["batch", "run", "--dataset_file", "p.jsonl", "--run_name", "r", "--model", "demo", "--batch_size", "1"]
@@ -103,7 +114,9 @@ def test_a_batch_run_loads_no_textual(tmp_path: Path) -> None:
     assert not modules & {"textual", "prompt_toolkit"}
 
 
-@pytest.mark.parametrize("verb", [("tools", "list"), ("profile", "list"), ("config", "get"), ("sessions", "list")])
+@pytest.mark.parametrize(
+    "verb", [("tools", "list"), ("profile", "list"), ("config", "get"), ("sessions", "list"), ("tasks", "list")]
+)
 def test_listing_verbs_load_no_engine(verb: tuple[str, ...], tmp_path: Path) -> None:
     modules = loaded(run(*verb), cwd=tmp_path)
     assert not modules & {"textual", "prompt_toolkit", "openai", "aiohttp", "hermes_engine.session"}

@@ -1,0 +1,67 @@
+"""Tasks that go on when the program they were started in has ended: headless, in a process and a session of the
+terminal's of their own. Knows the command line it starts, no front end.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from hermes_engine.paths import open_private, private_dir
+
+if TYPE_CHECKING:
+    from hermes_engine.profiles import Resolved
+
+LOG = "tasks.log"
+"""In the home's `logs`: what such a process says."""
+
+_started: list[subprocess.Popen[bytes]] = []
+"""Nobody waits for them."""
+
+
+def go_on_without_us(agents: Sequence[str], resolved: Resolved) -> int:
+    """Starts one process that goes on with these interrupted or handed-over tasks; its pid, 0 for no tasks.
+
+    The engine that handed them over must be closed. Raises OSError.
+    """
+    if not agents:
+        return 0
+    log = open_private(private_dir(resolved.home.ensure().logs) / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "hermes_tui.cli", *_flags(resolved), "tasks", "resume", *agents],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=_environment(resolved),
+            start_new_session=True,
+        )
+    finally:
+        os.close(log)
+    _started.append(process)
+    return process.pid
+
+
+def _flags(resolved: Resolved) -> list[str]:
+    """The flags this program was given, but for those a task keeps by itself (model, mode, tools) and the key."""
+    given = resolved.overrides
+    values = (
+        ("--profile", given.profile),
+        ("--base-url", given.base_url),
+        ("--max-turns", given.max_turns),
+        ("--reasoning-effort", given.reasoning_effort),
+    )
+    return [part for flag, value in values if value is not None for part in (flag, str(value))]
+
+
+def _environment(resolved: Resolved) -> dict[str, str]:
+    """Our environment; a key of the command line goes with its address, since flags show in process lists."""
+    environment = {**os.environ, "HERMES_HOME": str(resolved.home.root)}
+    if resolved.overrides.api_key:
+        endpoint = resolved.endpoint_for()
+        environment |= {"OPENAI_BASE_URL": endpoint.base_url, "OPENAI_API_KEY": resolved.overrides.api_key}
+        environment["OPENROUTER_API_KEY"] = ""
+    return environment
