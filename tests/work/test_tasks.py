@@ -142,8 +142,7 @@ def test_f9_17_told_something_in_its_last_moment_it_goes_on_with_it(hear: Hear) 
     heard = hear(by_prompt({"work": say("word " * 20, chunks=20, delay=0.02)}))
     row = heard.engine.tasks.start(heard.session, "work", kind="background")
     for number in range(1, 4):
-        heard.wait(lambda: len(heard.of(AgentFinished)) >= number)
-        last = heard.of(AgentFinished)[-1].agent
+        last = ended(heard, number)[-1].agent
         heard.engine.tasks.tell(last, f"more {number}")
     heard.wait(lambda: len(heard.of(AgentFinished)) == 4)
     assert users(heard.server.requests[-1]) == ["work", "more 1", "more 2", "more 3"]
