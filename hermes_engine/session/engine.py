@@ -235,7 +235,7 @@ class Engine:
     def send(self, session: str, text: str) -> str:
         """Starts a turn ("started"), or queues the message while one runs ("queued")."""
         chat = self._chat(session)
-        first = chat.enqueue(text)
+        first = chat.turns.enqueue(text)
         if first is None:
             return "queued"
         self._do(lambda: chat.begin(first))
@@ -258,9 +258,9 @@ class Engine:
         """Sends the first queued message now: as a turn, or into the running one. False when none waits."""
         chat = self._chat(session)
         if chat.busy:
-            text = chat.pop_queued()
+            text = chat.turns.pop()
             return text is not None and self.steer(session, text)
-        first = chat.claim_next()
+        first = chat.turns.claim_next()
         if first is not None:
             self._do(lambda: chat.begin(first))
         return first is not None
@@ -275,11 +275,11 @@ class Engine:
 
     def queued(self, session: str) -> tuple[str, ...]:
         """Messages that wait for the turn's end."""
-        return self._chat(session).queued()
+        return self._chat(session).turns.waiting()
 
     def set_queue(self, session: str, items: Sequence[str]) -> None:
         """Makes these the waiting messages."""
-        self._chat(session).set_queue(items)
+        self._chat(session).turns.replace(items)
 
     def compact(self, session: str, hint: str = "") -> None:
         """Shortens the conversation, as a turn of its own.
@@ -288,7 +288,7 @@ class Engine:
             UsageError: a turn runs.
         """
         chat = self._chat(session)
-        if not chat.claim():
+        if not chat.turns.claim():
             raise UsageError("a turn is running", hint="stop it with Esc, then /compact")
         self._do(lambda: chat.begin_compact(hint))
 

@@ -135,7 +135,7 @@ class Tasks:
 
             def hand_over() -> None:
                 if not talk.steer(text):
-                    talk.enqueue(text)
+                    talk.turns.enqueue(text)
 
             self._soon(hand_over)
             return row

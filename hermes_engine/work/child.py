@@ -76,7 +76,7 @@ class Child:
         entry["agent_id"] = self.conversation.agent_id
         entry["status"] = _STATUS.get(ending.state, "error")
         entry["answer"] = ending.answer
-        entry["turns"] = self.conversation.turns
+        entry["turns"] = self.conversation.steps
         entry["tokens"] = usage.total_tokens
         entry["error"] = ending.error or None
         entry["files_changed"] = list(ending.files_changed)

@@ -10,9 +10,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import secrets
-import threading
 import time
-from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -27,6 +25,7 @@ from hermes_engine.tools.permissions import Gate
 from hermes_engine.work.maker import Keeper, Maker
 from hermes_engine.work.places import Seat
 from hermes_engine.work.supervisor import Ending, Supervisor
+from hermes_engine.work.turns import Turns
 from hermes_engine.work.view import SessionView
 from hermes_engine.work.worktrees import Worktree
 
@@ -120,12 +119,10 @@ class Conversation:
         self._history = list(history)
         self._agent: Agent | None = None
         self._stale = False
-        self._lock = threading.Lock()
-        self._queue: deque[str] = deque()
-        self._busy = False
+        self.turns = Turns()
         self._context = (0, 0, False)
         self._learning: asyncio.Task[int | None] | None = None
-        self.turns = 0
+        self.steps = 0
         self.last: TurnFinished | None = None
         self._enter(prompt)
 
@@ -134,7 +131,8 @@ class Conversation:
         spec, origin = self.spec, self.origin
         self.agent_id = self._supervisor.add(
             name=spec.name, kind=spec.kind, parent=origin.parent, title=self.title, session=self.id, model=spec.model,
-            profile=spec.profile, owner=origin.owner, prompt=prompt, bound=origin.bound,
+            profile=spec.profile, owner=origin.owner, prompt=self._maker.redactor.text(prompt),
+            bound=origin.bound,
         )  # fmt: skip
         self.hands = self._maker.hands(spec, self.agent_id, above=origin.above, on_job_end=self._job_ended)
 
@@ -143,47 +141,7 @@ class Conversation:
     @property
     def busy(self) -> bool:
         """A turn runs or is about to."""
-        return self._busy
-
-    def enqueue(self, text: str) -> str | None:
-        """Takes a message in. Returns the text to begin with now, or None when a turn runs already."""
-        with self._lock:
-            self._queue.append(text)
-            if self._busy:
-                return None
-            self._busy = True
-            return self._queue.popleft()
-
-    def claim_next(self) -> str | None:
-        """The first queued message, to begin with now; None when nothing waits or a turn runs."""
-        with self._lock:
-            if self._busy or not self._queue:
-                return None
-            self._busy = True
-            return self._queue.popleft()
-
-    def claim(self) -> bool:
-        """Takes the turn for something else than a message; False when one runs."""
-        with self._lock:
-            if self._busy:
-                return False
-            self._busy = True
-            return True
-
-    def pop_queued(self) -> str | None:
-        """Takes the first queued message out."""
-        with self._lock:
-            return self._queue.popleft() if self._queue else None
-
-    def queued(self) -> tuple[str, ...]:
-        """What waits, first first."""
-        with self._lock:
-            return tuple(self._queue)
-
-    def set_queue(self, items: Sequence[str]) -> None:
-        """Makes these the waiting messages."""
-        with self._lock:
-            self._queue = deque(items)
+        return self.turns.busy
 
     def view(self) -> SessionView:
         """The chat now."""
@@ -206,7 +164,7 @@ class Conversation:
             tokens,
             window,
             estimated,
-            self._busy,
+            self.turns.busy,
         )
 
     def alter(self, **changes: object) -> None:
@@ -244,7 +202,7 @@ class Conversation:
 
     def steer(self, text: str) -> bool:
         """Hands text to the running turn; False when none can take it."""
-        if self._agent is None or not self._busy:
+        if self._agent is None or not self.turns.busy:
             return False
         self.hands.gate.trust.person_said(text)
         self._agent.steer(text)
@@ -300,11 +258,8 @@ class Conversation:
     def _after(self, task: asyncio.Task[Ending]) -> None:
         ending = Ending("cancelled") if task.cancelled() else task.result()
         left = self._agent.inbox.take() if self._agent else []
-        with self._lock:
-            self._queue.extendleft(reversed(left))
-            goes_on = ending.state == "done" or (self.spec.kind != "chat" and ending.state != "cancelled")
-            following = self._queue.popleft() if goes_on and self._queue else None
-            self._busy = following is not None
+        goes_on = ending.state == "done" or (self.spec.kind != "chat" and ending.state != "cancelled")
+        following = self.turns.ended(left, goes_on=goes_on)
         if self.spec.kind == "chat" and not self._leaving:
             self._supervisor.change(self.agent_id, state="waiting", activity="")
         else:
@@ -318,8 +273,8 @@ class Conversation:
         """The ending with what a cut-off turn had brought, and where the work lies."""
         state = "handed over" if self._leaving and ending.state == "cancelled" else ending.state
         answer = ending.answer or (self.last.answer if self.last else "")
-        files = self.hands.workspace.files_changed
-        return Ending(state, answer, ending.error, files, self._place.note if self._place else "")
+        hide, files = self._maker.redactor.text, self.hands.workspace.files_changed
+        return Ending(state, hide(answer), hide(ending.error), files, self._place.note if self._place else "")
 
     async def _ready(self) -> Agent:
         if self._agent is None or self._stale:
@@ -340,17 +295,11 @@ class Conversation:
             emit(TurnFinished, status="error", error=error.line)
             return Ending("failed", error=error.line)
         if self.spec.kind != "chat":
-            self._hand_over_queue()
+            for said in self.turns.take():  # while it waited for its place: for its first step
+                self.steer(said)
         result = await agent.run(text, emit)
         self._keeper.fact(self.id, "usage", result.usage)
         return Ending(STATES[result.status], result.answer, result.error)
-
-    def _hand_over_queue(self) -> None:
-        """What was said to a task while it waited for its place is for its first step."""
-        with self._lock:
-            texts, self._queue = list(self._queue), deque()
-        for text in texts:
-            self.steer(text)
 
     async def _go_on(self, emit: Emitter) -> Ending:
         """Goes on where the conversation stands; a reply that was cut off is asked for again."""
@@ -389,7 +338,7 @@ class Conversation:
             self._context = (event.context_tokens, event.context_window, event.estimated)
         elif isinstance(event, TurnFinished):
             self.last = event
-            self.turns += event.turns
+            self.steps += event.turns
 
     def _job_ended(self, job: Job) -> None:
         """One line for each background command that ends."""

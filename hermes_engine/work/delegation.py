@@ -297,7 +297,7 @@ class Delegation:
     def begin(self, conversation: Conversation, prompt: str | None, *, by_person: bool = True) -> None:
         """Starts an opened conversation, which is let go when it has ended."""
         conversation.on_end = lambda: self._open.pop(conversation.id, None)
-        conversation.claim()
+        conversation.turns.claim()
         conversation.begin(prompt, by_person=by_person)
 
     def _owner(self, ctx: ToolContext) -> str:
