@@ -113,6 +113,8 @@ class KanbanSettings(Section):
     """Seconds after which a claim without a sign of life lapses."""
     retry_seconds: Seconds = 1
     """Seconds before the second try of a card; doubled for each further one."""
+    database_url: str | None = None
+    """PostgreSQL that holds the boards (`postgresql://user@host/name`); null: files of the home."""
 
 
 class ApprovalSettings(Section):

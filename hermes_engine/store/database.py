@@ -142,6 +142,18 @@ class Database:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
 
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[sqlite3.Connection]:
+        """Reads that see one state of the file; nothing is written in it. Raises StateError."""
+        connection = self.connection()
+        with _readable_faults(self.path):
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+
     def data_version(self) -> int:
         """A number that changes when another connection changed the file; ask on a thread that does not write."""
         return int(self.read("PRAGMA data_version")[0][0])

@@ -1,0 +1,95 @@
+"""Why a card waits, in one line, computed from the facts each time it is asked. Changes nothing, asks nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from hermes_engine.board.values import WAITING, State
+from hermes_engine.cleaning import one_line
+
+_LONGEST = 300
+_PARENTS_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """What a card needs to know of one it waits for."""
+
+    id: str
+    status: State
+    finished: bool
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Everything a reason depends on.
+
+    Attributes:
+        status: of the card.
+        worker: profile that would take it now: the assignee's, or in review the reviewer's ("": a person).
+        said: the reason that is kept with a blocked card.
+        parents: all of them.
+        wait: seconds until it may be tried again; ≤ 0: now.
+        last_error: of the try before.
+        profiles: names that exist here; None: not known.
+        running, cap: cards at work on the board, and how many may be; None: not known.
+        attended: whether somebody dispatches this board.
+    """
+
+    status: State
+    worker: str = ""
+    said: str = ""
+    parents: tuple[Parent, ...] = ()
+    wait: float = 0.0
+    last_error: str = ""
+    profiles: Collection[str] | None = None
+    running: int = 0
+    cap: int | None = None
+    attended: bool = False
+
+
+def reason(facts: Facts) -> str:
+    """The reason as one line; "" for a card that does not wait."""
+    if facts.status not in WAITING:
+        return ""
+    if facts.status == "triage":
+        return "not sorted yet: a person says when it is ready"
+    if facts.status == "blocked":
+        return one_line(facts.said, _LONGEST) or "blocked"
+    if facts.status == "todo":
+        return _for_parents([parent for parent in facts.parents if not parent.finished])
+    if facts.status == "review" and not facts.worker:
+        return "waits for a person's review"
+    return _for_a_worker(facts)
+
+
+def _for_parents(parents: list[Parent]) -> str:
+    told = []
+    for parent in parents[:_PARENTS_SHOWN]:
+        if parent.status == "blocked":
+            told.append(f"{parent.id}, which is blocked: {one_line(parent.said, 120)}")
+        elif parent.status == "archived":
+            told.append(f"{parent.id}, which was archived unfinished: unlink it, or reopen it")
+        elif parent.status in ("triage", "review"):
+            told.append(f"{parent.id} (in {parent.status})")
+        else:
+            told.append(parent.id)
+    more = len(parents) - _PARENTS_SHOWN
+    plain = all(parent.status in ("todo", "ready", "running") for parent in parents[:_PARENTS_SHOWN])
+    text = ("waits for " + (", " if plain else "; ").join(told)) if told else "waits for its parents"
+    return one_line(text + (f" and {more} more" if more > 0 else ""), _LONGEST)
+
+
+def _for_a_worker(facts: Facts) -> str:
+    if facts.profiles is not None and facts.worker not in facts.profiles:
+        return f"no profile {one_line(facts.worker, 100)} here"
+    if facts.wait > 0:
+        after = f": {one_line(facts.last_error, 200)}" if facts.last_error else ""
+        return f"retry in {max(1, round(facts.wait))} s{after}"
+    if not facts.attended:
+        return "nobody works this board: hermes kanban run"
+    if facts.cap is not None and facts.running >= facts.cap:
+        return f"waits for a free worker: {facts.running} of {facts.cap} are at work"
+    return "waits for a worker"

@@ -1,0 +1,210 @@
+"""Many processes on one board, real ones: races, a crowd, a holder that is killed, and how fast others learn of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import stat
+import subprocess
+import time
+from contextlib import closing
+
+from hermes_engine.board import Changes
+from tests.board.support import Place, draft, harvest, take
+
+CLAIMERS = """
+won = []
+for line in sys.stdin:
+    claim = board.claim(this_owner(), profiles=HERE)
+    if claim is not None:
+        won.append(claim.card.id)
+    say("done")
+say(won)
+"""
+
+
+def rounds(processes: list[subprocess.Popen[str]], count: int) -> None:
+    """Lets every process act once, at the same instant, so many times."""
+    for _ in range(count):
+        for process in processes:
+            assert process.stdin
+            process.stdin.write("go\n")
+        for process in processes:
+            assert process.stdin
+            process.stdin.flush()
+        for process in processes:
+            assert process.stdout
+            assert process.stdout.readline() == '"done"\n', process.stderr and process.stderr.read()
+
+
+def test_5_6_of_eight_claimers_one_wins_a_hundred_times(place: Place) -> None:
+    with closing(place.open()) as board:
+        claimers = place.spawn(CLAIMERS, count=8)
+        for number in range(100):
+            board.create(draft())
+            rounds(claimers, 1)
+            assert len(board.open_runs()) == number + 1
+        won = [card for cards in harvest(claimers) for card in cards]
+        assert sorted(won, key=lambda card: int(card[1:])) == [f"k{n}" for n in range(1, 101)]
+
+
+CREATORS = """
+ids = []
+for line in sys.stdin:
+    ids.append(board.create(CardDraft(f"by {number}", idempotency_key=f"k{len(ids)}")).id)
+    say("done")
+say(ids)
+"""
+
+
+def test_5_7_of_eight_creators_with_one_key_all_get_one_card(place: Place) -> None:
+    with closing(place.open()) as board:
+        creators = place.spawn(CREATORS, count=8)
+        rounds(creators, 20)
+        got = harvest(creators)
+        assert all(ids == got[0] for ids in got)
+        assert len(set(got[0])) == len(board.cards()) == 20
+
+
+CROWD = """
+sys.stdin.readline()
+done = 0
+for turn in range(10):
+    card = board.create(CardDraft(f"{number} {turn}", assignee="researcher")); done += 1
+    board.comment(card.id, "note", by="x"); done += 1
+    board.edit(card.id, priority=turn); done += 1
+    claim = board.claim(this_owner(), profiles={"researcher"}); done += 1
+    Hold(board, claim.token).complete("r"); done += 1
+say(done)
+"""
+
+
+def test_twenty_processes_do_fifty_things_each_and_all_succeed(place: Place) -> None:
+    with closing(place.open()) as board:
+        crowd = place.spawn(CROWD, count=20)
+        assert harvest(crowd, "go\n") == [50] * 20
+        assert board.counts()["done"] == 200
+        assert [len(details.runs) for details in board.details()] == [1] * 200
+        ids = [event.id for event in board.events(limit=5000)]
+        assert ids == sorted(ids)
+        assert len(ids) == 200 * 5
+    if place.url is None:
+        with closing(sqlite3.connect(place.home.root / "kanban.db")) as file:
+            assert file.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
+
+
+HOLDER = """
+claim = board.claim(this_owner(), profiles=HERE)
+say(claim.token)
+sys.stdin.read()
+"""
+
+
+def test_a_killed_holder_loses_its_card_and_nothing_else(place: Place) -> None:
+    with closing(place.open()) as board:
+        board.create(draft())
+        (holder,) = place.spawn(HOLDER)
+        assert holder.stdout
+        assert holder.stdout.readline()
+        assert board.card("k1").status == "running"
+        assert board.reclaim_expired().lost == ()
+        holder.send_signal(signal.SIGKILL)
+        holder.communicate(timeout=10)
+        assert [run.owner.pid for run in board.reclaim_expired().lost] == [holder.pid]
+        assert board.card("k1").status == "ready"
+        assert take(board)[1].complete("done").status == "done"
+
+
+WRITER = """
+sys.stdin.readline()
+for turn in range(100000):
+    board.create(CardDraft("x", body="x" * 2000, parents=("k1",)))
+"""
+
+
+def test_a_writer_that_is_killed_leaves_a_board_that_is_whole(place: Place) -> None:
+    with closing(place.open()) as board:
+        board.create(draft())
+        for _ in range(3):
+            (writer,) = place.spawn(WRITER)
+            before, deadline = board.latest(), time.monotonic() + 30
+            assert writer.stdin
+            writer.stdin.write("go\n")
+            writer.stdin.flush()
+            while board.latest() < before + 5 and time.monotonic() < deadline:
+                time.sleep(0.005)
+            writer.send_signal(signal.SIGKILL)
+            writer.communicate(timeout=10)
+            assert board.latest() >= before + 5
+        assert {event.card for event in board.events(limit=100_000)} == {card.id for card in board.cards()}
+        assert all(card.parents == ("k1",) for card in board.cards() if card.id != "k1")
+        assert board.block("k1", "still usable").status == "blocked"
+
+
+ACTOR = """
+for line in sys.stdin:
+    board.block("k1", "from elsewhere") if line.strip() == "block" else board.unblock("k1")
+    say("done")
+"""
+
+
+def test_another_processs_change_is_heard_within_a_second(place: Place) -> None:
+    with closing(place.open()) as board, closing(board.changes()) as changes:
+        board.create(draft())
+        (actor,) = place.spawn(ACTOR)
+        for order in ("block", "unblock"):
+            quiet(changes)
+            assert actor.stdin
+            actor.stdin.write(order + "\n")
+            actor.stdin.flush()
+            assert changes.wait(30)
+            heard, deadline = time.monotonic(), time.monotonic() + 1
+            while board.events()[-1].verb != order and time.monotonic() < deadline:
+                changes.wait(1)
+            assert board.events()[-1].verb == order
+            assert time.monotonic() - heard < 1
+        quiet(changes)
+        board.comment("k1", "our own writes are heard too")
+        assert changes.wait(1)
+        quiet(changes)
+        assert not changes.wait(0.05)
+        harvest([actor])
+
+
+def quiet(changes: Changes) -> None:
+    """Takes up everything that changed so far."""
+    while changes.changed():
+        pass
+
+
+def test_files_are_private_from_the_moment_they_exist(place: Place) -> None:
+    old = os.umask(0)
+    try:
+        boards = place.boards()
+        boards.create("web")
+        boards.use("web")
+        for slug in ("default", "web"):
+            with closing(boards.open(slug)) as board:
+                board.create(draft())
+                _private(place)
+    finally:
+        os.umask(old)
+
+
+def _private(place: Place) -> None:
+    for path in place.home.root.rglob("*"):
+        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
+
+
+def test_a_file_of_another_program_is_left_alone(place: Place) -> None:
+    if place.url is not None:
+        return
+    place.home.root.mkdir()
+    path = place.home.root / "kanban.db"
+    with closing(sqlite3.connect(path)) as file:
+        file.execute("CREATE TABLE tasks (id TEXT)")
+    before = path.read_bytes()
+    (info,) = place.boards().list()
+    assert "belongs to another program" in info.fault
+    assert path.read_bytes() == before
