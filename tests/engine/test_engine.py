@@ -205,7 +205,10 @@ def test_steering_reaches_the_running_turn(drive: Callable[..., Driver]) -> None
     assert len(driver.of(TurnStarted)) == 1
 
 
-def test_model_toolsets_and_mode_change_for_the_next_turn(drive: Callable[..., Driver]) -> None:
+def test_model_toolsets_and_mode_change_for_the_next_turn(
+    drive: Callable[..., Driver], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hermes_engine.settings.endpoints.installed", lambda: None)
     seen: list[tuple[str, list[str]]] = []
 
     def script(request: Any) -> Any:
