@@ -74,7 +74,7 @@ class _Turn:
         self, engine: Engine, session: str, inbox: queue.SimpleQueue[Event | None], *, form: Form, quiet: bool
     ) -> None:
         self.engine, self.session, self.inbox, self.form = engine, session, inbox, form
-        self.lines = None if quiet or form == "events" else EventLines(session, answers=False)
+        self.lines = None if quiet or form == "events" else EventLines(session, answers=False, children=True)
         self.stops = 0
         self._deadline = 0.0
         self._run = ""

@@ -30,10 +30,12 @@ def test_help_lists_every_command_in_the_order_of_use(flag: str) -> None:
     done = hermes(flag)
     assert done.code == 0
     listed = [line.split()[0] for line in done.out.split("Commands:")[1].splitlines() if line.strip()]
-    assert listed == ["chat", "repl", "batch", "tools", "profile", "sessions", "config", "doctor"]
+    assert listed == ["chat", "repl", "batch", "tools", "profile", "sessions", "tasks", "config", "doctor"]
 
 
-@pytest.mark.parametrize("command", ["chat", "repl", "batch", "tools", "profile", "sessions", "config", "doctor"])
+@pytest.mark.parametrize(
+    "command", ["chat", "repl", "batch", "tools", "profile", "sessions", "tasks", "config", "doctor"]
+)
 def test_every_command_has_help(command: str) -> None:
     for flag in ("-h", "--help"):
         done = hermes(command, flag)
@@ -48,7 +50,7 @@ def test_every_command_has_help(command: str) -> None:
         (["nosuch"], "unknown command 'nosuch'"),
         (["profil", "list"], "did you mean profile?"),
         (["kanban", "create", "x", "--json"], "hermes kanban is not in this version: it comes with a later one"),
-        (["tasks", "list"], "hermes tasks is not in this version"),
+        (["tasks", "show", "x"], "there is no task 'x'"),
         (["sessions", "search", "x"], "hermes sessions search is not in this version"),
         (["tools"], "needs a verb"),
         (["profile", "create"], "NAME"),
