@@ -165,6 +165,10 @@ class Sidebar(VerticalScroll):
             chosen = self._chosen if self.has_focus else ""
             self.query_one(f"#side-{name}", Section).show(sections.get(name, []), chosen)
 
+    def on_resize(self) -> None:
+        """Another size: more or fewer lines have room."""
+        self.show(self._facts)
+
     def _fits(self, sections: dict[str, list[Line]]) -> bool:
         used = sum(len(lines) + 1 for lines in sections.values() if lines) - 1
         return used <= (self.size.height or 100)

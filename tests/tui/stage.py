@@ -115,7 +115,8 @@ async def stage(
     """A running app of that size."""
     app = StageApp(StageDesk(cwd), theme=theme)
     async with app.run_test(size=(width, height)) as pilot:
-        await pilot.pause()
+        while not app.desk.session:
+            await pilot.pause(0.005)
         yield app, pilot
 
 
