@@ -25,12 +25,15 @@ def test_version() -> None:
     assert hermes("-p", "default", "--version").out == done.out
 
 
+COMMANDS = ["chat", "repl", "batch", "tools", "profile", "sessions", "tasks", "config", "doctor"]
+
+
 @pytest.mark.parametrize("flag", ["-h", "--help"])
 def test_help_lists_every_command_in_the_order_of_use(flag: str) -> None:
     done = hermes(flag)
     assert done.code == 0
     listed = [line.split()[0] for line in done.out.split("Commands:")[1].splitlines() if line.strip()]
-    assert listed == ["chat", "repl", "batch", "tools", "profile", "sessions", "tasks", "config", "doctor"]
+    assert listed == COMMANDS
 
 
 @pytest.mark.parametrize(
