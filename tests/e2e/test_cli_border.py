@@ -25,7 +25,7 @@ def test_version() -> None:
     assert hermes("-p", "default", "--version").out == done.out
 
 
-COMMANDS = ["chat", "repl", "batch", "tools", "profile", "sessions", "tasks", "config", "doctor"]
+COMMANDS = ["chat", "repl", "batch", "tools", "profile", "sessions", "tasks", "config", "local", "doctor"]
 
 
 @pytest.mark.parametrize("flag", ["-h", "--help"])
@@ -37,7 +37,7 @@ def test_help_lists_every_command_in_the_order_of_use(flag: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["chat", "repl", "batch", "tools", "profile", "sessions", "tasks", "config", "doctor"]
+    "command", ["chat", "repl", "batch", "tools", "profile", "sessions", "tasks", "config", "local", "doctor"]
 )
 def test_every_command_has_help(command: str) -> None:
     for flag in ("-h", "--help"):
