@@ -23,6 +23,7 @@ from hermes_engine.sandbox.launch import find_shell
 from hermes_engine.sandbox.output import Output
 from hermes_engine.sandbox.processes import MARK, this_instance
 from hermes_engine.sandbox.running import Running
+from hermes_engine.waiting import to_its_end
 
 NOT_FOUND, NOT_RUNNABLE = 127, 126
 MANY_BEHIND = 20
@@ -88,9 +89,9 @@ class LocalSandbox:
         try:
             if not await running.wait(timeout):
                 timed_out = True
-                await self._end(running)
+                await to_its_end(running.end())
         except asyncio.CancelledError:
-            await self._end(running)
+            await to_its_end(running.end())
             raise
         finally:
             self._now.discard(running)
@@ -143,7 +144,7 @@ class LocalSandbox:
         if job.running:
             if job.running.exit_code is None:
                 job.cancelled = True
-            await self._end(job.running)
+            await to_its_end(job.running.end())
         return job.now()
 
     async def close(self) -> None:
@@ -156,7 +157,7 @@ class LocalSandbox:
                 live.append(job.running)
             elif job.running and job.running.left:
                 live.append(job.running)
-        await asyncio.gather(*(self._end(running) for running in live))
+        await to_its_end(asyncio.gather(*(running.end() for running in live)))
         watchers = [job.watcher for job in self._jobs.values() if job.watcher]
         if watchers:
             await asyncio.wait(watchers, timeout=1)
@@ -174,19 +175,6 @@ class LocalSandbox:
 
     def _file_name(self, number: int) -> str:
         return f"{self._agent}-{time.time_ns() // 1_000_000}-{number}.txt"
-
-    async def _end(self, running: Running) -> None:
-        """Ends it whatever happens to the caller meanwhile."""
-        ending = asyncio.ensure_future(running.end())
-        cancelled = False
-        while not ending.done():
-            try:
-                await asyncio.shield(ending)
-            except asyncio.CancelledError:
-                cancelled = True
-        ending.result()
-        if cancelled:
-            raise asyncio.CancelledError
 
     async def _watch(self, job: _BackgroundJob) -> None:
         if job.running:

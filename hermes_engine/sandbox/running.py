@@ -11,13 +11,15 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from weakref import WeakSet
 
 from hermes_engine.sandbox import launch
+from hermes_engine.sandbox.launch import Launched
 from hermes_engine.sandbox.output import Output
 from hermes_engine.sandbox.processes import Process, family, read_process, send
+from hermes_engine.waiting import to_its_end
 
 GRACE = 0.1
 """Seconds between SIGTERM and SIGKILL: a stop must show within a fifth of a second."""
@@ -39,9 +41,7 @@ STARTED: WeakSet[Running] = WeakSet()
 class Running:
     """A started command. All methods belong to the loop it was started on."""
 
-    def __init__(
-        self, launched: launch.Launched, mark: str, output: Output, on_output: Callable[[str], None] | None
-    ) -> None:
+    def __init__(self, launched: Launched, mark: str, output: Output, on_output: Callable[[str], None] | None) -> None:
         STARTED.add(self)
         self.output, self.mark = output, mark
         self.pid = launched.process.pid
@@ -83,10 +83,14 @@ class Running:
         try:
             launched = await asyncio.shield(forking)
         except asyncio.CancelledError:
-            with contextlib.suppress(OSError, ValueError):
-                await cls(await forking, mark, output, None).end()
+            await to_its_end(cls._unwanted(forking, mark, output))
             raise
         return cls(launched, mark, output, on_output)
+
+    @classmethod
+    async def _unwanted(cls, forking: Awaitable[Launched], mark: str, output: Output) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            await cls(await forking, mark, output, None).end()
 
     @property
     def leaves_something(self) -> bool:

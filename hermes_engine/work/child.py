@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -12,6 +11,7 @@ from hermes_engine.cleaning import one_line
 from hermes_engine.errors import ToolFault
 from hermes_engine.messages import NO_USAGE, Usage
 from hermes_engine.tools.context import ToolContext
+from hermes_engine.waiting import to_its_end
 from hermes_engine.work.answers import checked_answer, repair_prompt, schema_fault
 from hermes_engine.work.conversation import Conversation
 from hermes_engine.work.supervisor import Supervisor
@@ -61,9 +61,7 @@ class Child:
                 await asyncio.wait({task})
             except asyncio.CancelledError:
                 task.cancel()
-                while not task.done():
-                    with contextlib.suppress(asyncio.CancelledError):  # a second stop does not leave it behind
-                        await asyncio.wait({task})
+                await to_its_end(task)
                 raise
             row = self._supervisor.row(agent)
             self._usage += row.usage if row else NO_USAGE

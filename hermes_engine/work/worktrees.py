@@ -21,6 +21,7 @@ from typing import ParamSpec, TypeVar
 from hermes_engine.cleaning import one_line
 from hermes_engine.errors import StateError, UsageError
 from hermes_engine.paths import private_dir
+from hermes_engine.waiting import to_its_end
 
 log = logging.getLogger(__name__)
 P = ParamSpec("P")
@@ -172,14 +173,4 @@ def _git(folder: Path, *words: str, check: bool = True) -> str:
 
 async def _in_pool(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Runs it to its end, whatever happens to the caller meanwhile: half a worktree is nobody's."""
-    running = asyncio.get_running_loop().run_in_executor(_POOL, lambda: function(*args, **kwargs))
-    cancelled = False
-    while not running.done():
-        try:
-            await asyncio.shield(running)
-        except asyncio.CancelledError:
-            cancelled = True
-    result = running.result()
-    if cancelled:
-        raise asyncio.CancelledError
-    return result
+    return await to_its_end(asyncio.get_running_loop().run_in_executor(_POOL, lambda: function(*args, **kwargs)))
