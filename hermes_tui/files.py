@@ -80,11 +80,13 @@ def _beside(folder: Path, typed: str) -> Iterator[str]:
 
 
 def rank(paths: Sequence[str], typed: str) -> list[str]:
-    """Those paths that hold the typed letters in order: name first, then whole words, then anywhere."""
+    """Those paths that hold the typed letters in order: name first, then whole words, then anywhere; among equals
+    those nearest, those written as typed, the shortest.
+    """
     wanted = typed.lower()
     if not wanted:
         return list(paths)
-    scored: list[tuple[int, int, int, str]] = []
+    scored: list[tuple[int, int, bool, int, int, str]] = []
     for place, path in enumerate(paths):
         lower = path.lower()
         name = lower.rstrip("/").rpartition("/")[2]
@@ -98,7 +100,7 @@ def rank(paths: Sequence[str], typed: str) -> list[str]:
             score = 3
         else:
             continue
-        scored.append((score, lower.count("/"), place, path))
+        scored.append((score, lower.count("/"), typed not in path, len(path), place, path))
     return [path for *_rest, path in sorted(scored)]
 
 

@@ -159,7 +159,7 @@ def _mode_name(mode: str) -> str:
 
 
 def work_parts(work: WorkFacts, glyphs: Glyphs) -> list[Part]:
-    """`●2 ◆1 ✓2 agents  ⚙1  ▤42%  38k  $0.42`: what goes on, in a few cells; nothing where nothing goes on."""
+    """`●2 ◆1 ✓2 agents  ⚙1  ▤42%  ctx 29%  $0.42`: what goes on, in a few cells; nothing where nothing goes on."""
     parts: list[Part] = []
     for sign, role, count, weight in (
         (glyphs.running, "accent", work.count("running", beside=False), 8),
@@ -183,7 +183,8 @@ def work_parts(work: WorkFacts, glyphs: Glyphs) -> list[Part]:
             )
     if work.context.tokens:
         percent = work.context.percent
-        words = count_short(work.context.tokens) + (f" {percent}%" if percent is not None else "")
+        tokens = count_short(work.context.tokens)
+        words = _("ctx {percent}%").format(percent=percent) if percent is not None else _("ctx {n}").format(n=tokens)
         parts.append(Part(words, "soft", "work", weight=4, gap=2 if parts else 1))
     if work.usage.cost:
         parts.append(Part(money(work.usage.cost), "soft", "work", weight=3))

@@ -17,6 +17,9 @@ from hermes_tui.widgets.rows import list_row, shorten
 
 MAX_ROWS = 8
 
+MIN_HELP = 6
+"""Cells of help that say anything; where there are fewer beside a name, there is none."""
+
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
@@ -91,8 +94,8 @@ class Menu(Widget):
         column = min(max((len(one_line(entry.text)) for entry in self._items), default=0) + 2, max(12, width // 2))
         chosen = place == self._chosen
         line = Text().append(f" {look.glyphs.prompt} " if chosen else "   ", look.accent)
-        line.append_text(shorten(Text(one_line(item.text), look.text), column))
-        if item.help:
+        line.append_text(shorten(Text(one_line(item.text), look.text), width - line.cell_len))
+        if item.help and max(line.cell_len + 2, column + 3) + MIN_HELP <= width:
             line.append(" " * max(2, column + 3 - line.cell_len))
             line.append(one_line(item.help), look.soft if chosen else look.faint)
         if place == self._top + self._rows - 1 and len(self._items) > self._rows:

@@ -76,7 +76,7 @@ async def test_the_header_keeps_what_needs_the_person_longest() -> None:
 
 async def test_the_bottom_line_is_work_below_120_and_keys_above() -> None:
     at_80 = await drawn(chrome.status(PLACE, WORK, 80, UNICODE), 80)
-    assert at_80.startswith(" ◆1 ✓1 agents  ▤43%  38k 29%  $0.42")
+    assert at_80.startswith(" ◆1 ✓1 agents  ▤43%  ctx 29%  $0.42")
     assert at_80.endswith("^T work  ? keys")
     at_120 = await drawn(chrome.status(PLACE, WORK, 120, UNICODE), 120)
     assert at_120.startswith(" ask first ▾  qwen3-32b ▾   Enter send · ^J newline")

@@ -15,6 +15,7 @@ from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
 from hermes_tui.driver import PasteSplitter
+from hermes_tui.files import rank
 from hermes_tui.widgets.menu import Menu, Proposal
 from hermes_tui.widgets.prompt import History, Prompt
 from hermes_tui.widgets.prompt.history import keep, load
@@ -137,6 +138,36 @@ async def test_f9_7_two_pastes_of_one_size_stay_apart_and_one_can_be_shown() -> 
         assert prompt.text == f"{one} {two}"
         await pilot.press("enter")
         assert heard[0][0] == f"{one} {two}"
+
+
+@pytest.mark.parametrize("text", ["a\r\nb\tc\r\n", "one\r\ntwo", "a\x0bb\u2028c", "old\rmac\r\n"])
+async def test_f9_7_what_was_opened_and_left_as_it_is_is_sent_exactly(text: str) -> None:
+    async with writer() as (prompt, pilot, heard):
+        await pilot.press(*"see: ")
+        await paste(prompt, pilot, text)
+        assert prompt.show_paste()
+        assert prompt.draft == "see: " + "\n".join([*text.splitlines(), *([""] if text.endswith("\n") else [])])
+        await pilot.press(*" it")
+        await pilot.press("enter")
+        assert heard == [(f"see: {text} it", "")]
+
+
+async def test_the_menu_cuts_the_help_and_never_the_name() -> None:
+    async with writer() as (prompt, pilot, _heard):
+        for length in (20, 40, 50, 56):
+            name = "@" + "n" * length
+            prompt.menu.show([Proposal(name, "what it is good for, in many words that do not fit beside it at all")])
+            await pilot.pause()
+            row = prompt.menu.render_line(0)
+            assert name in row.text
+            assert row.cell_length == 60
+            assert row.text.count("…") == (length < 50)
+
+
+def test_the_shortest_of_equals_and_what_is_written_as_typed_come_first() -> None:
+    files = ["README.es.md", "README.md", "docs/README.md", "readme", "src/reader.py"]
+    assert rank(files, "READ") == ["README.md", "README.es.md", "readme", "docs/README.md", "src/reader.py"]
+    assert rank(files, "read")[0] == "readme"
 
 
 def test_f9_7_carriage_returns_of_a_terminal_are_line_feeds() -> None:

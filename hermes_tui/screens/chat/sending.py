@@ -248,6 +248,6 @@ class Sending:
                     NoticeBlock(_("{command} cannot be run: {reason}").format(command=command, reason=error), "error")
                 )
                 return
-            text = path.read_text("utf-8", errors="replace")
+            text = path.read_bytes().decode("utf-8", errors="replace")
         if ended.returncode == 0:
             screen.prompt.set_draft(text.removesuffix("\n"))

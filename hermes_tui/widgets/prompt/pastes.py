@@ -32,6 +32,8 @@ class Pastes:
 
     def __init__(self) -> None:
         self._texts: dict[str, str] = {}
+        self._opened: dict[str, str] = {}
+        """What an editor made of the line ends of a text that was opened in it, and the text."""
 
     def add(self, text: str) -> str:
         """Keeps a text; returns its token."""
@@ -52,9 +54,13 @@ class Pastes:
             number += 1
 
     def expand(self, draft: str) -> str:
-        """The draft with each token replaced by its text."""
+        """The draft with each token replaced by its text, and what was opened and left as it was by what it was."""
         if not self._texts:
             return draft
+        for shown, text in self._opened.items():
+            before, found, after = draft.partition(shown)
+            if found:
+                return self.expand(before) + text + self.expand(after)
         return _TOKEN.sub(lambda match: self._texts.get(match[0], match[0]), draft)
 
     def spans(self, line: str) -> list[tuple[int, int]]:
@@ -63,10 +69,17 @@ class Pastes:
             return []
         return [match.span() for match in _TOKEN.finditer(line) if match[0] in self._texts]
 
-    def text_of(self, token: str) -> str | None:
-        """The text a token stands for."""
-        return self._texts.get(token)
+    def open(self, token: str) -> str | None:
+        """The text a token stands for as an editor holds it, which knows one kind of line end only."""
+        text = self._texts.get(token)
+        if text is None:
+            return None
+        shown = "\n".join([*text.splitlines(), *([""] if text.endswith(("\n", "\r")) else [])])
+        if shown != text:
+            self._opened[shown] = text
+        return shown
 
     def clear(self) -> None:
         """Forgets everything."""
         self._texts.clear()
+        self._opened.clear()

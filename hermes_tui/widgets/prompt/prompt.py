@@ -248,7 +248,7 @@ class Prompt(Horizontal):
         chosen = next(((start, end) for start, end in spans if start <= column <= end), spans[-1] if spans else None)
         if chosen is None:
             return False
-        text = area.pastes.text_of(line[chosen[0] : chosen[1]])
+        text = area.pastes.open(line[chosen[0] : chosen[1]])
         if text is None:
             return False
         area.replace(text, (row, chosen[0]), (row, chosen[1]))
