@@ -95,9 +95,11 @@ def session_rows(rows: Iterable[SessionRow], *, here: str = "") -> Iterator[tupl
         yield row.id, title + mark, row.model, str(row.messages), ago(row.updated)
 
 
-def file_completions(typed: str, suffixes: tuple[str, ...]) -> list[Completion]:
-    """Files and folders that begin as typed; files only with one of the suffixes. `start` counts from `typed`."""
-    path = Path(typed).expanduser()
+def file_completions(typed: str, suffixes: tuple[str, ...], here: Path) -> list[Completion]:
+    """Files and folders that begin as typed, seen from a folder; files only with one of the suffixes. `start` counts
+    from `typed`.
+    """
+    path = here / Path(typed).expanduser()
     folder, beginning = (path, "") if typed.endswith("/") or not typed else (path.parent, path.name)
     head = typed[: len(typed) - len(beginning)]
     found = []

@@ -70,7 +70,7 @@ def _show_queue(host: CommandHost, items: Sequence[str]) -> None:
 
 
 def _batch_files(host: CommandHost, typed: str) -> list[Completion]:
-    return file_completions(typed, (".jsonl", ".json"))
+    return file_completions(typed, (".jsonl", ".json"), host.engine.view(host.session).cwd)
 
 
 @command("batch", args="[FILE [n] | stop NAME]", help="Run every prompt of a file (or its first n) beside this chat",
@@ -85,24 +85,26 @@ def batch(host: CommandHost, args: str) -> None:
             raise UnknownName("running batch", rest.strip(), [row.name for row in _batches(host)])
         host.show(Output("text", _("Stopping {name}; what is in flight ends first.").format(name=rest.strip())))
         return
-    file, count = _file_and_count(args)
+    chat = host.engine.view(host.session)
+    file, count = _file_and_count(args, chat.cwd)
     if not file.is_file():
         raise UsageError(_("there is no file {file}").format(file=file), hint=_("one JSON object a line with `prompt`"))
     from hermes_engine.batch.options import checked
 
-    values = {"run_name": run_name(file), "dataset_file": file, "model": host.engine.view(host.session).model}
+    values = {"run_name": run_name(file), "dataset_file": file, "model": chat.model}
     name = host.engine.start_batch(checked(values | ({"max_samples": count} if count else {})))
     line = _("Batch {name} runs beside this chat; its files are in {folder}. /batch stop {name} ends it.")
     host.show(Output("text", line.format(name=name, folder=RUNS / name)))
 
 
-def _file_and_count(args: str) -> tuple[Path, int]:
+def _file_and_count(args: str, folder: Path) -> tuple[Path, int]:
+    """The file that is meant, seen from a folder, and how many of its prompts (0 = all)."""
     name, _blank, last = args.rpartition(" ")
-    if name and last.isdecimal() and not Path(args).exists():
+    if name and last.isdecimal() and not (folder / args).exists():
         if int(last) < 1:
             raise UsageError(_("at least one prompt is needed"))
-        return Path(name.strip().strip("\"'")).expanduser(), int(last)
-    return Path(args.strip("\"'")).expanduser(), 0
+        return folder / Path(name.strip().strip("\"'")).expanduser(), int(last)
+    return folder / Path(args.strip("\"'")).expanduser(), 0
 
 
 def run_name(file: Path, now: float | None = None) -> str:

@@ -205,6 +205,20 @@ def test_stop_steer_and_agents_work_while_a_turn_runs_others_wait(sit: Sit) -> N
     assert desk.do("/stop nosuch").kind == "error"
 
 
+def test_a_batch_file_is_looked_for_in_the_folder_of_the_chat(
+    sit: Sit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk, _server = sit([say("row answer")])
+    (tmp_path / "here" / "mine 2.jsonl").write_text('{"prompt": "one"}\n{"prompt": "two"}\n')
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert [item.text for item in complete("/batch mi", desk)] == ["mine 2.jsonl"]
+    assert "runs beside this chat" in desk.do("/batch mine 2.jsonl 1").text
+    desk.until(lambda: any(isinstance(event, BatchFinished) for event in desk.events), 60)
+    (event,) = [event for event in desk.events if isinstance(event, BatchFinished)]
+    assert event.counts["total"] == 1
+
+
 def test_stop_all_stops_every_agent(sit: Sit) -> None:
     desk, server = sit([hang(60)])
     desk.engine.send(desk.session, "wait")
