@@ -16,9 +16,17 @@ from textual._xterm_parser import BRACKETED_PASTE_END, BRACKETED_PASTE_START, XT
 from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
 
+from hermes_tui.printing.streams import is_terminal
+
 READ_SIZE = 64 * 1024
 ALT_ENTER = "\x1b\r"
 """What terminals send for Alt+Enter; the toolkit's reader does not know it."""
+
+
+KEEP_TITLE, OLD_TITLE = "\x1b[22;2t", "\x1b[23;2t"
+"""The terminal keeps its title aside, and takes it back."""
+
+END_PROGRESS = "\x1b]9;4;0\x1b\\"
 
 
 class PasteSplitter:
@@ -71,6 +79,8 @@ def _overlap(data: str, mark: str) -> int:
 class HermesDriver(LinuxDriver):
     """See the module's docstring."""
 
+    _progress: int | None = None
+
     def write(self, data: str) -> None:
         """Writes to the terminal; nothing when that is gone, since the queue to a dead writer would fill and block."""
         writer = self._writer_thread
@@ -85,6 +95,24 @@ class HermesDriver(LinuxDriver):
             self._enable_mouse_support()
         elif mode == "wheel":
             self.write("\x1b[?1000h\x1b[?1006h")
+
+    def set_progress(self, percent: int | None) -> None:
+        """Shows how far the work beside the chat is, in the terminal's title and its own progress sign; None: there
+        is none, and the title is what it was before.
+        """
+        if percent == self._progress or os.environ.get("TERM", "") in ("dumb", "linux") or not is_terminal(self._file):
+            return
+        if percent is None:
+            self.write(f"{END_PROGRESS}{OLD_TITLE}")
+        else:
+            began = KEEP_TITLE if self._progress is None else ""
+            self.write(f"{began}\x1b]2;Hermes {percent}%\x1b\\\x1b]9;4;1;{percent}\x1b\\")
+        self._progress = percent
+
+    def stop_application_mode(self) -> None:
+        """Gives the terminal back as it was."""
+        self.set_progress(None)
+        super().stop_application_mode()
 
     def run_input_thread(self) -> None:
         """Reads the terminal until the driver stops."""

@@ -42,7 +42,7 @@ class Terminal:
             [*command[1:], *args],
             dimensions=(rows, columns),
             cwd=str(cwd) if cwd else None,
-            env=environment(TERM=term, PROMPT_TOOLKIT_NO_CPR="", **(env or {})),
+            env=environment(**{"TERM": term, "PROMPT_TOOLKIT_NO_CPR": "", **(env or {})}),
             timeout=5,
             echo=True,
         )

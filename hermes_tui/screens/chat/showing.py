@@ -42,6 +42,7 @@ class Showing:
             unseen=screen.transcript.unseen,
         )
         place = dataclasses.replace(place, screens=SCREENS)
+        self._tell_terminal(work)
         glyphs = look.glyphs
         bars["header"].show(*chrome.header(place, work, width, glyphs))
         bars["status"].show(*chrome.status(place, work, width, glyphs))
@@ -58,6 +59,11 @@ class Showing:
             self._show_work(work, width)
         elif self._later is None:
             self._later = screen.set_timer(wait, self.refresh)
+
+    def _tell_terminal(self, work: WorkFacts) -> None:
+        """The running batch's percent, where the terminal shows such a thing beside its title."""
+        if set_progress := getattr(self._screen.app._driver, "set_progress", None):
+            set_progress(next((batch.percent for batch in work.batches if batch.state == "running"), None))
 
     def _show_work(self, work: WorkFacts, width: int) -> None:
         """Draws the sidebar and the peek pane."""
