@@ -47,11 +47,12 @@ class Section(Static):
 
     def show(self, lines: Sequence[Line], chosen: str = "") -> None:
         """Shows these lines, those of the chosen item marked; none hides the section."""
+        grown = len(lines) != len(self.lines)
         self.lines, self.display = lines, bool(lines)
         text = Text("\n").join(self._marked(line) if chosen and line.item == chosen else line.text for line in lines)
         if self._shown is None or text != self._shown or text.spans != self._shown.spans:
             self._shown = text
-            self.update(text)
+            self.update(text, layout=grown)
 
     def _marked(self, line: Line) -> Text:
         look, width = look_of(self), self.size.width

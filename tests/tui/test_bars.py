@@ -225,7 +225,7 @@ async def test_only_the_section_that_changed_is_drawn_again(monkeypatch: pytest.
         side.show(WORK)
         await pilot.pause()
         updates: list[str] = []
-        monkeypatch.setattr(Section, "update", lambda section, text: updates.append(section.id))
+        monkeypatch.setattr(Section, "update", lambda section, text, layout: updates.append(section.id))
         side.show(WORK)
         assert updates == []
         side.show(WorkFacts(WORK.agents, WORK.batches, ContextFact(39_000, 128_000), WORK.usage))
