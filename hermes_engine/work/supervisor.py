@@ -34,6 +34,8 @@ from hermes_engine.events import (
     StepStarted,
     TextDelta,
     ThoughtDelta,
+    ToolFinished,
+    ToolProgress,
     ToolStarted,
     UsageReported,
 )
@@ -104,6 +106,8 @@ class Ending:
     state: str = "done"
     answer: str = ""
     error: str = ""
+    kind: str = ""
+    """What sort of error, as in `TurnResult.error_kind`."""
     files_changed: tuple[str, ...] = ()
     note: str = ""
 
@@ -312,7 +316,7 @@ def _noticed(event: Event, row: AgentRow) -> dict[str, str | int | Usage] | None
             return {"activity": "thinking", "steps": row.steps + 1}
         case TextDelta():
             return {"activity": "writing"}
-        case ThoughtDelta():
+        case ThoughtDelta() | ToolProgress() | ToolFinished():
             return {}
         case ToolStarted(display=display):
             return {"activity": f"{display.verb} {display.title}".strip()[:200], "tools": row.tools + 1}
@@ -323,7 +327,7 @@ def _noticed(event: Event, row: AgentRow) -> dict[str, str | int | Usage] | None
         case QuestionAsked(request=request, question=question):
             return {"activity": f"asks: {question}"[:200], "needs": request}
         case RequestSettled(request=request) if request == row.needs:
-            return {"needs": "", "activity": ""}
+            return {"needs": "", "activity": row.activity.removeprefix("asks: ")}
         case UsageReported(usage=usage, context_tokens=context):
             return {"usage": row.usage + usage, "context": context}
         case RowFinished(usage=usage):

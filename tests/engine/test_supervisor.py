@@ -121,6 +121,6 @@ async def test_rows_follow_what_agents_say() -> None:
     assert parent is not None
     assert parent.usage == Usage(30, 10, cost_usd=1.0)
     activities = [event.activity for event in heard if isinstance(event, AgentChanged) and event.agent == agent]
-    assert activities == ["", "Run pytest -q", "asks: Run rm x", ""]
+    assert activities == ["", "Run pytest -q", "asks: Run rm x", "Run rm x"]
     tree.forget(agent)
     assert [row.id for row in tree.rows()] == [top]
