@@ -292,6 +292,8 @@ class ChatPresenter:
     def _tool_began(self, event: ToolStarted) -> None:
         display = event.display
         self.doing = f"{display.verb} {display.title}".strip()
+        if event.call_id in self._tools:
+            return
         last = self._view.blocks[-1] if self._view.blocks else None
         if isinstance(last, ToolBlock) and last.may_join(display.verb):
             last.join(event.call_id, display.title)

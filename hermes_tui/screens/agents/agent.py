@@ -110,8 +110,7 @@ class AgentScreen(AgentsBase):
     # Which agent
 
     def show(self, item: AgentItem, *, purpose: str = "") -> None:
-        """Shows an agent; what is written for the one before is kept for it."""
-        self._keep_draft()
+        """Shows an agent, with what was written for it before."""
         self.replaying.end()
         self.item = item
         self.book.chosen = item.id
@@ -132,14 +131,6 @@ class AgentScreen(AgentsBase):
         elif purpose == "changes":
             self.action_changes()
         self.draw()
-
-    def _keep_draft(self) -> None:
-        if self.prompt.is_mounted and not self.prompt.lent:
-            self.book.drafts[self.item.session] = self.prompt.text
-
-    def on_unmount(self) -> None:
-        """What is written is kept."""
-        self._keep_draft()
 
     def recolour(self) -> None:
         self.transcript.recolour()
@@ -165,13 +156,9 @@ class AgentScreen(AgentsBase):
         self._frame += 1
         self.item = self.book.find(self.item.id) or self.item
         self.transcript.tick(self._frame)
-        if self.item.place == "elsewhere" and self.talk.shows(self.item):
-            self.run_worker(self._follow(), exclusive=True, group="follow", exit_on_error=False)
-        super().beat()
-
-    async def _follow(self) -> None:
-        await self.talk.follow(self.item)
+        self.talk.follow(self.item)
         self.asking.settled()
+        super().beat()
 
     def _play(self) -> None:
         if self.replaying.replay is not None:
@@ -268,6 +255,8 @@ class AgentScreen(AgentsBase):
 
     def on_prompt_edited(self) -> None:
         """The draft changed."""
+        if not self.prompt.lent:
+            self.book.drafts[self.item.session] = self.prompt.text
         self.edited = time.monotonic()
 
     def on_prompt_newest(self) -> None:

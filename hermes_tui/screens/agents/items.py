@@ -139,22 +139,27 @@ def gathered(
 ) -> tuple[AgentItem, ...]:
     """All agents, each once: those of this program, ended ones of earlier times, those of other programs.
 
-    A chat is among them while it works or has agents below it. `working` are the ids of those at work.
+    A chat is among them while it works or agents of it live. `working` are the ids of those at work.
     """
     records = {record.id: record for record in past}
     busy = frozenset(working)
-    parents = {row.parent for row in rows} | {row.owner for row in rows}
+    parents = {name for row in rows if row.live for name in (row.parent, row.owner)}
     here = [
         of_row(row, busy=row.id in busy, record=records.get(row.id) if row.ended else None)
         for row in rows
         if row.kind != "chat" or (row.live and (row.id in busy or row.id in parents or row.session in parents))
     ]
     known = {row.id for row in rows}
-    strangers = [record for record in elsewhere if record.id not in known]
+    strangers = [record for record in elsewhere if record.id not in known and not _rests(record)]
     known |= {record.id for record in strangers}
     gone = [of_record(record, "past") for record in records.values() if record.id not in known and record.ended]
     away = [of_record(record, "elsewhere", _where(record, programs)) for record in strangers]
     return (*here, *gone, *away)
+
+
+def _rests(record: AgentRecord) -> bool:
+    """Whether it is a chat that does nothing."""
+    return record.kind == "chat" and record.state == "waiting" and not record.request
 
 
 def _where(record: AgentRecord, programs: Mapping[str, tuple[int, str]]) -> str:
@@ -191,15 +196,16 @@ def arranged(items: Sequence[AgentItem], sort: str = "need") -> list[Line]:
     if sort == "tree":
         lines = list(_tree(here))
     else:
-        lines = [Line(item=item) for item in sorted(here, key=_newest if sort == "newest" else _urgent)]
-    for heading, group, key in ((_("Ended"), ended, _last), (_("In other programs"), away, _urgent)):
-        if group:
-            lines += [Line(heading), *(Line(item=item) for item in sorted(group, key=key))]
+        ordered = sorted(here, key=_newest) if sort == "newest" else sorted(here, key=_urgent)
+        lines = [Line(item=item) for item in ordered]
+    for heading, group in ((_("Ended"), sorted(ended, key=_last)), (_("In other programs"), sorted(away, key=_urgent))):
+        lines += [Line(heading), *(Line(item=item) for item in group)] if group else []
     return lines
 
 
-def _urgent(item: AgentItem) -> tuple[float, float]:
-    return _URGENCY.get(item.sign, 3), item.started
+def _urgent(item: AgentItem) -> tuple[int, bool, float]:
+    """What needs the person first; a chat, which they know, after the agents of its state."""
+    return _URGENCY.get(item.sign, len(_URGENCY)), item.kind == "chat", item.started
 
 
 def _newest(item: AgentItem) -> float:

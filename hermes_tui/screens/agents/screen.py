@@ -65,7 +65,8 @@ class AgentsScreen(AgentsBase):
         self._filter: str | None = None
         self._typing = False
         self._sort = SORTS[0]
-        self._peek = True
+        self._turned = False
+        """Whether the person has turned the view beside the list on or off, against what is usual at this width."""
         self._opening: asyncio.Task[None] | None = None
         self._shown = ("", "")
 
@@ -102,7 +103,7 @@ class AgentsScreen(AgentsBase):
         self._draw_bars(items)
         item = self.list.chosen
         wide = self.app.size.width >= BESIDE
-        self.query_one("#detail").display = item is not None and (wide == self._peek)
+        self.query_one("#detail").display = item is not None and (wide != self._turned)
         if item is not None and self.query_one("#detail").display:
             self._detail(item)
 
@@ -171,8 +172,8 @@ class AgentsScreen(AgentsBase):
         self.heading.show(lines)
         tall = self.app.size.height >= chrome.SHORT
         self.facts.show(facts(item, self.talk.talked(), width - 2, now, look) if tall else [])
-        if item.place == "elsewhere" and item.live and self.talk.shows(item):
-            self.run_worker(self.talk.follow(item), exclusive=True, group="follow", exit_on_error=False)
+        if self.talk.shows(item):
+            self.talk.follow(item)
 
     def _later(self, item: AgentItem) -> None:
         """Opens its conversation when the choice rests on it."""
@@ -228,7 +229,7 @@ class AgentsScreen(AgentsBase):
         """Closes what is open here, then goes back."""
         if self.drop_draft():
             self.draw()
-        elif self.app.size.width < BESIDE and not self._peek:
+        elif self.app.size.width < BESIDE and self._turned:
             self.action_peek()
         else:
             super().action_back()
@@ -240,7 +241,7 @@ class AgentsScreen(AgentsBase):
 
     def action_peek(self) -> None:
         """Shows the chosen agent beside the list, or takes it away."""
-        self._peek = not self._peek
+        self._turned = not self._turned
         self.draw()
 
     def action_open(self, purpose: str = "") -> None:

@@ -4,6 +4,7 @@ events as they come. The drawing is the chat's own presenter. Knows the desk; no
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Iterable, Sequence
@@ -66,8 +67,11 @@ class Talk:
         self._changes: dict[tuple[str, str], Change] = {}
         self._context = (0, 0)
         self._opening = 0
-        self._held: list[Event] | None = None
+        self._opened = False
+        self._notice: NoticeBlock | None = None
+        self._away = False
         self._followed = 0.0
+        self._following: asyncio.Task[None] | None = None
         self._read: dict[str, int] = {}
         """Last number read of each run of another program."""
 
@@ -77,43 +81,53 @@ class Talk:
         """Shows another agent; a later call makes an earlier one void."""
         self._opening += 1
         opening = self._opening
-        self.item, self._held = item, []
-        recorded, messages = await self._desk.off_loop(lambda: self._saved(item))
-        view = self._view(item)
-        while opening == self._opening and view is None and messages is None:
-            # it has just come to its end, or is of another program
-            messages = await self._desk.off_loop(lambda: self._messages(item))
+        self.item, self._opened = item, False
+        recorded = await self._desk.off_loop(lambda: self._recorded(item))
+        messages: tuple[Message, ...] = ()
+        live: list[Event] | None = None
+        while opening == self._opening:
             view = self._view(item)
+            if view is None:
+                messages = await self._desk.off_loop(lambda: self._messages(item))
+                if self._view(item) is not None:
+                    continue
+                self._book.drain()
+            else:
+                # what is saved first, then what was heard: so nothing is in neither of them
+                messages = view.messages
+                self._book.drain()
+                live = self._book.steps.of(item.session)
+                if live is None:
+                    view = self._view(item)
+                    if view is None:
+                        continue
+                    messages = view.messages
+            break
         if opening != self._opening:
             return
-        live: list[Event] | None = None
-        if view is not None:
-            messages = view.messages
-            self._book.drain()
-            live = self._book.steps.of(item.session)
-        elif item.place == "elsewhere" and item.live:
+        self._away = item.place == "elsewhere" and item.live
+        if self._away:
             live = _last_turn(recorded)
             self._read = {event.run: event.seq for event in recorded}
-        self._fill(item, messages or (), recorded, live)
-        held, self._held = self._held or [], None
-        if live is None:
-            self.take(held)
+        self._fill(item, messages, recorded, live)
         for event in self._asked(item):
             self.presenter.ask(event)
+        self._opened = True
 
-    def _saved(self, item: AgentItem) -> tuple[list[Event], tuple[Message, ...] | None]:
-        """Blocks. What is recorded of it, and its messages unless it is at work here."""
+    def _recorded(self, item: AgentItem) -> list[Event]:
+        """Blocks. What is recorded of it."""
         engine = self._desk.engine
         if engine is None or not item.session or item.kind == "batch":
-            return [], ()
+            return []
         try:
-            recorded = list(engine.tasks.events(item.session))
+            return list(engine.tasks.events(item.session))
         except HermesError:
-            recorded = []
-        return recorded, None if self._view(item) is not None else self._messages(item)
+            return []
 
     def _messages(self, item: AgentItem) -> tuple[Message, ...]:
-        """Blocks."""
+        """Blocks. What is saved of it."""
+        if item.kind == "batch" or not item.session:
+            return ()
         try:
             messages = self._desk.engine.tasks.messages(item.session) if self._desk.engine else ()
         except HermesError:
@@ -127,7 +141,7 @@ class Talk:
     def _view(self, item: AgentItem) -> SessionView | None:
         """The conversation as it is at work here, None where it is not."""
         engine = self._desk.engine
-        if engine is None or not item.session or item.kind == "batch":
+        if engine is None or not item.session or item.kind == "batch" or item.place == "elsewhere":
             return None
         try:
             return engine.view(item.session)
@@ -143,6 +157,7 @@ class Talk:
         if first is not None and item.kind != "chat":
             first.mark = _("its task")
         transcript.empty()
+        self._notice = None
         presenter.show(item.session, item.id)
         presenter.own_name = item.name
         transcript.extend(blocks)
@@ -160,7 +175,8 @@ class Talk:
             _cut_off(blocks)
         if not transcript.blocks:
             words = _("Nothing was kept of this conversation.") if not item.live else _("It has not begun yet.")
-            transcript.add(NoticeBlock(words))
+            self._notice = NoticeBlock(words)
+            transcript.add(self._notice)
 
     def restart(self) -> None:
         """Shows an empty conversation, to be filled again from its first event."""
@@ -184,11 +200,8 @@ class Talk:
         item = self.item
         if item is None or not item.session:
             return
-        own = [event for event in events if event.session == item.session]
-        if self._held is not None:
-            self._held += own
-        else:
-            self.take(own)
+        if self._opened:
+            self.take(event for event in events if event.session == item.session)
 
     def take(self, events: Iterable[Event]) -> None:
         """Shows events of this conversation, whichever of its agents they are of."""
@@ -198,6 +211,9 @@ class Talk:
                 continue
             if event.run:
                 self.presenter.agent = event.agent
+                if self._notice is not None:
+                    self.transcript.take_out(self._notice)
+                    self._notice = None
             self.presenter.take(event)
 
     def _note(self, event: Event) -> None:
@@ -209,18 +225,23 @@ class Talk:
             case _:
                 pass
 
-    async def follow(self, item: AgentItem) -> None:
-        """Reads on what an agent of another program has done since, and whether it asks something."""
-        engine, opening = self._desk.engine, self._opening
-        if engine is None or self._held is not None or time.monotonic() - self._followed < FOLLOW_SECONDS:
+    def follow(self, item: AgentItem) -> None:
+        """Reads on, now and then, what an agent of another program does, up to its end. Returns at once."""
+        due = time.monotonic() - self._followed >= FOLLOW_SECONDS
+        if self._away and self._opened and due and (self._following is None or self._following.done()):
+            self._followed = time.monotonic()
+            self._following = asyncio.create_task(self._read_on(item), name="agent elsewhere")
+
+    async def _read_on(self, item: AgentItem) -> None:
+        engine, opening, before = self._desk.engine, self._opening, dict(self._read)
+        if engine is None:
             return
-        self._followed = time.monotonic()
-        before = dict(self._read)
         fresh = await self._desk.off_loop(lambda: _since(engine, item.session, before))
         if opening != self._opening:
             return
         self._read.update({event.run: event.seq for event in fresh})
         self.take(fresh)
+        self._away = item.live
         if (asked := _request(item)) is not None:
             self.presenter.ask(asked)
 
@@ -232,7 +253,7 @@ class Talk:
 
     def shows(self, item: AgentItem) -> bool:
         """Whether its conversation is on the transcript."""
-        return self.item is not None and self.item.session == item.session and self._held is None
+        return self.item is not None and self.item.session == item.session and self._opened
 
     def waiting(self) -> list[RequestBlock]:
         """What waits for an answer."""
