@@ -22,6 +22,7 @@ _COMMANDS = {
     "tools": ("hermes_tui.cli.tools:tools", "List, enable and disable toolsets."),
     "profile": ("hermes_tui.cli.profile:profile", "Create, show and choose profiles."),
     "sessions": ("hermes_tui.cli.sessions:sessions", "List, show, resume and delete saved chats."),
+    "kanban": ("hermes_tui.cli.kanban:kanban", "A board of cards that agents work."),
     "tasks": ("hermes_tui.cli.tasks:tasks", "List, show, stop, answer and go on with tasks and agents."),
     "config": ("hermes_tui.cli.config:config", "Show and change settings."),
     "local": ("hermes_tui.cli.local:local", "The small real model of this machine: install, status, stop."),
@@ -32,7 +33,6 @@ _COMMANDS = {
 @click.group(
     cls=LazyGroup,
     lazy=_COMMANDS,
-    later=("kanban",),
     invoke_without_command=True,
     context_settings={
         "help_option_names": ["-h", "--help"],

@@ -115,7 +115,15 @@ def test_a_batch_run_loads_no_textual(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "verb", [("tools", "list"), ("profile", "list"), ("config", "get"), ("sessions", "list"), ("tasks", "list")]
+    "verb",
+    [
+        ("tools", "list"),
+        ("profile", "list"),
+        ("config", "get"),
+        ("sessions", "list"),
+        ("tasks", "list"),
+        ("kanban", "list"),
+    ],
 )
 def test_listing_verbs_load_no_engine(verb: tuple[str, ...], tmp_path: Path) -> None:
     modules = loaded(run(*verb), cwd=tmp_path)
