@@ -52,7 +52,10 @@ async def test_the_cursor_goes_over_agents_and_keys_ask_for_the_one_under_it(
     async with stage(120, 36, theme=theme) as (app, pilot):
         asked = listen(app, monkeypatch)
         tell(app, ASKS, RUNS, OVER, TASK)
-        await pilot.press("ctrl+t", "a", "j", "x", "X", "r", "m", "down", "x", "end", "enter", "home", "enter")
+        await pilot.press("ctrl+t")
+        await settle(pilot)
+        assert "a answer · m tell · x stop" in screen_text(app)
+        await pilot.press("a", "j", "x", "X", "r", "m", "down", "x", "end", "enter", "home", "enter")
         assert asked == [
             ("answer", ["fixer"]), ("stop", ["tester"]), ("stop_all", ["tester"]), ("retry", ["tester"]),
             ("message", ["tester"]), ("see", ["scout"]), ("open", ["evals"]), ("open", ["fixer"]),

@@ -38,7 +38,7 @@ class Showing:
         place = desk.place_facts(
             doing=_("waiting for you") if work.ask is not None else screen.doing or _("working"),
             escape=self._escape_words(),
-            hint=screen.asking.hint or screen.sending.hint or self._leaving_words(),
+            hint=screen.asking.hint or screen.sending.hint or self._leaving_words() or self._side_words(width),
             unseen=screen.transcript.unseen,
         )
         place = dataclasses.replace(place, screens=SCREENS)
@@ -109,6 +109,16 @@ class Showing:
     def _leaving_words(self) -> str:
         closing = self._screen.sending.stay_open is not None
         return _("quits when it is done · Esc keeps it open") if closing else ""
+
+    def _side_words(self, width: int) -> str:
+        """What the keys do while they act on agents, where there is room to say it."""
+        chosen = self._screen.sidebar.chosen
+        if chosen is None or width < chrome.WIDE:
+            return ""
+        if chosen.over:
+            return _("Enter open · Space last words · r run again · x put away · Esc back")
+        answer = _("a answer") + " · " if chosen.needs else ""
+        return _("Enter open · Space last words · {answer}m tell · x stop · Esc back").format(answer=answer)
 
     def _escape_words(self) -> str:
         screen = self._screen
