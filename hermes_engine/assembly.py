@@ -204,7 +204,7 @@ class Assembly:
         client = self.clients.of(endpoint)
         hands = hands or self.hands(spec, agent)
         extra = self.extra_tools(spec, agent)
-        bound = frozenset(TOOLSETS["delegation"]) - {tool.name for tool in extra}
+        bound = frozenset(TOOLSETS["delegation"] + TOOLSETS["kanban"]) - {tool.name for tool in extra}
         toolbox = build_toolbox(
             [name for name in tools_of(spec.toolsets) if name not in bound],
             agent=agent,

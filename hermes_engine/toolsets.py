@@ -51,6 +51,7 @@ BUILT: frozenset[str] = frozenset(
         "clarify",
         "spawn_agent",
         "spawn_parallel",
+        *TOOLSETS["kanban"],
     }
 )
 """Tools that exist in this version; the others of a set are simply not on offer yet."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hermes_engine.profiles.resolving import Resolved, resolve
+from hermes_engine.profiles.resolving import ENABLE_HINT, NOT_ENABLED, Resolved, resolve
 
 if TYPE_CHECKING:
     from hermes_engine.profiles.archives import export, import_profile
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from hermes_engine.profiles.editing import config_for_edit, create, delete, describe, edit_toolsets, rename, use
 
 __all__ = [
+    "ENABLE_HINT",
+    "NOT_ENABLED",
     "ProfileDetail",
     "ProfileInfo",
     "Resolved",

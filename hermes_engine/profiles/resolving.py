@@ -24,6 +24,9 @@ from hermes_engine.settings.reading import YamlFile, check_settings, given, over
 from hermes_engine.settings.values import DEFAULT_MODEL, Mode, ReasoningEffort, Settings
 from hermes_engine.toolsets import expand
 
+NOT_ENABLED = "the toolset kanban is not enabled"
+ENABLE_HINT = "hermes tools enable kanban (its tools cost tokens in every request)"
+
 _SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)\Z", re.IGNORECASE)
 _SHORTEST_KEY = 4
 _SHORTEST_SECRET = 8
@@ -43,6 +46,7 @@ class Resolved:
         secrets: every key value known here, longest first, for redaction.
         sources: what decides about endpoints.
         mode_named: whether a flag or a file names the approval mode.
+        kanban: whether a file enables the board's tools; a flag alone does not, since they cost tokens.
         overrides: the flags it was made with.
         env: the process environment it was made with.
     """
@@ -55,6 +59,7 @@ class Resolved:
     secrets: tuple[str, ...] = field(repr=False)
     sources: EndpointSources
     mode_named: bool
+    kanban: bool
     overrides: Overrides
     env: Mapping[str, str] = field(repr=False)
 
@@ -108,6 +113,9 @@ def resolve(overrides: Overrides | None = None, env: Mapping[str, str] | None = 
     values = given(home_file.values)
     for file in reversed(files):
         values = overlaid(values, given(file.values))
+    kanban = "kanban" in parse_settings(YamlFile(home_file.path, values), Settings).toolsets
+    if not kanban and flags.toolsets is not None and "kanban" in flags.toolsets:
+        raise ConfigError(NOT_ENABLED, hint=ENABLE_HINT)
     flag_file = YamlFile(Path("command line"), _flag_values(flags))
     check_settings(flag_file)
     values = overlaid(values, flag_file.values)
@@ -133,6 +141,7 @@ def resolve(overrides: Overrides | None = None, env: Mapping[str, str] | None = 
         warnings=tuple(dict.fromkeys(warnings)),
         secrets=_secrets(sources, variables, profile_env, home_env),
         sources=sources,
+        kanban=kanban,
         mode_named="mode" in values.get("approvals", {}),
         overrides=flags,
         env=variables,

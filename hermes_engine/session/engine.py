@@ -19,14 +19,16 @@ from hermes_engine.assembly import Assembly
 from hermes_engine.errors import StateError, UsageError
 from hermes_engine.events import Notice, Sink
 from hermes_engine.profiles import Resolved
-from hermes_engine.protocols import Job, tee
+from hermes_engine.protocols import AgentSpec, Job, tee
 from hermes_engine.requests import Answer, Broker
 from hermes_engine.session.errands import run_errands
+from hermes_engine.session.kanban import Kanban
 from hermes_engine.session.keeper import StoreKeeper
 from hermes_engine.session.runs import Runs
 from hermes_engine.session.state import State, unsaved
 from hermes_engine.session.tasks import Tasks
 from hermes_engine.session.watch import LoopWatch
+from hermes_engine.tools.registry import Tool
 from hermes_engine.toolsets import expand
 from hermes_engine.work.conversation import Conversation
 from hermes_engine.work.delegation import Delegation
@@ -67,7 +69,15 @@ class Engine:
         self._delegation = Delegation(
             self.supervisor, self._assembly, self._keeper, self._sink, resolved.settings.delegation, self._open
         )
-        self._assembly.extra_tools = self._delegation.tools
+        self.kanban = Kanban(
+            resolved,
+            assembly=self._assembly,
+            delegation=self._delegation,
+            supervisor=self.supervisor,
+            sink=self._heard,
+            run=self._run,
+        )
+        self._assembly.extra_tools = self._bound_tools
         self.tasks = Tasks(
             delegation=self._delegation,
             supervisor=self.supervisor,
@@ -120,6 +130,7 @@ class Engine:
         await self._stopping.wait()
         errands.cancel()
         watch.close()
+        await self.kanban.close()
         self._runs.stop_all()
         if not await self.supervisor.close(self._grace):
             log.warning("some work did not end within %.1f s", self._grace)
@@ -174,11 +185,14 @@ class Engine:
         self._do(run)
         return outcome.result(10)
 
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+    def _bound_tools(self, spec: AgentSpec, agent: str) -> Sequence[Tool]:
+        return (*self._delegation.tools(spec, agent), *self.kanban.cards.tools(spec, agent))
+
+    def _run(self, work: Coroutine[Any, Any, T], seconds: float | None = 60) -> T:
         """Runs a coroutine on the engine's loop and waits for its outcome."""
         if self._loop is None:
             raise RuntimeError("the engine was not started")
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(seconds)
 
     def _notice(self, level: str, text: str) -> None:
         self._front(Notice(level=level, text=text, time=time.time()))

@@ -20,7 +20,7 @@ from hermes_engine.agent.shorten import estimate
 from hermes_engine.errors import HermesError
 from hermes_engine.events import Emitter, Event, Notice, Sink, TurnFinished, TurnStarted, UsageReported
 from hermes_engine.messages import NO_USAGE, Message
-from hermes_engine.protocols import AgentSpec, Job, Journal, tee
+from hermes_engine.protocols import AgentSpec, Job, Journal, TurnResult, tee
 from hermes_engine.tools.permissions import Gate
 from hermes_engine.work.maker import Keeper, Maker
 from hermes_engine.work.places import Seat
@@ -274,7 +274,8 @@ class Conversation:
         state = "handed over" if self._leaving and ending.state == "cancelled" else ending.state
         answer = ending.answer or (self.last.answer if self.last else "")
         hide, files = self._maker.redactor.text, self.hands.workspace.files_changed
-        return Ending(state, hide(answer), hide(ending.error), files, self._place.note if self._place else "")
+        note = self._place.note if self._place else ""
+        return Ending(state, hide(answer), hide(ending.error), ending.kind, files, note)
 
     async def _ready(self) -> Agent:
         if self._agent is None or self._stale:
@@ -297,9 +298,7 @@ class Conversation:
         if self.spec.kind != "chat":
             for said in self.turns.take():  # while it waited for its place: for its first step
                 self.steer(said)
-        result = await agent.run(text, emit)
-        self._keeper.fact(self.id, "usage", result.usage)
-        return Ending(STATES[result.status], result.answer, result.error)
+        return self._ended(await agent.run(text, emit))
 
     async def _go_on(self, emit: Emitter) -> Ending:
         """Goes on where the conversation stands; a reply that was cut off is asked for again."""
@@ -309,9 +308,11 @@ class Conversation:
             return Ending("done", last.content)
         if last is not None and last.partial and not last.tool_calls:
             await agent.replace(agent.messages[:-1])
-        result = await agent.run(None, emit)
+        return self._ended(await agent.run(None, emit))
+
+    def _ended(self, result: TurnResult) -> Ending:
         self._keeper.fact(self.id, "usage", result.usage)
-        return Ending(STATES[result.status], result.answer, result.error)
+        return Ending(STATES[result.status], result.answer, result.error, result.error_kind)
 
     def leave(self) -> None:
         """Lets the turn end before its next step; whoever reads the record goes on with it."""

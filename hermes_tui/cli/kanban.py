@@ -14,6 +14,7 @@ import click
 from hermes_engine.errors import UsageError
 from hermes_tui.cli.flags import Flags, takes
 from hermes_tui.cli.kanban_boards import boards, boards_of
+from hermes_tui.cli.kanban_run import plan, run
 from hermes_tui.cli.shape import Group
 from hermes_tui.texts import _
 
@@ -320,17 +321,6 @@ def stats(board: Board, as_json: bool) -> None:
         out_table((_("state"), _("cards")), [(state, str(count)) for state, count in counts.items()])
 
 
-def _later(name: str, argument: str, help_text: str) -> None:
-    @click.argument("words", metavar=argument, nargs=-1, type=click.UNPROCESSED)
-    def act(words: tuple[str, ...]) -> None:
-        told = _("hermes kanban {name} is not in this version: it comes with dispatching").format(name=name)
-        raise UsageError(told)
-
-    act.__name__, act.__doc__ = name, help_text
-    kanban.command(name, context_settings={"ignore_unknown_options": True})(act)
-
-
-_later("plan", "GOAL", "Turn a goal into cards (comes with dispatching).")
-_later("run", "", "Work the board without the app (comes with dispatching).")
-
+kanban.add_command(plan)
+kanban.add_command(run)
 kanban.add_command(boards)

@@ -15,8 +15,9 @@ CHARACTERS_A_TOKEN = 4
 def tokens_of(toolsets: Sequence[str]) -> int:
     """Tokens that the definitions of these sets' tools take in each request, about; 0 for tools not built yet."""
     from hermes_engine.tools.registry import registered
+    from hermes_engine.work.offered import bound_tools
 
-    known = registered()
+    known = {**registered(), **{tool.name: tool for tool in bound_tools()}}
     schemas = [known[name].schema for name in tools_of(toolsets) if name in known]
     return sum(len(json.dumps(schema)) for schema in schemas) // CHARACTERS_A_TOKEN
 

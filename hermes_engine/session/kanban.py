@@ -1,0 +1,212 @@
+"""The board as front ends use it: opened, worked by a dispatcher of this process, planned by a model. Part of the
+engine's front door (`Engine.kanban`). Nothing here starts by itself: opening a chat spends nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import functools
+import threading
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+from hermes_engine.assembly import Assembly
+from hermes_engine.board import Board, Boards, CardDraft, this_owner
+from hermes_engine.errors import ConfigError, HermesError, UnknownName, UsageError
+from hermes_engine.events import Emitter, Sink
+from hermes_engine.profiles import ENABLE_HINT, NOT_ENABLED, Resolved, list_profiles
+from hermes_engine.tools.pool import in_thread
+from hermes_engine.work.cards import Cards, Described
+from hermes_engine.work.child import Check
+from hermes_engine.work.conversation import Origin
+from hermes_engine.work.delegation import Delegation
+from hermes_engine.work.dispatcher import Dispatcher
+from hermes_engine.work.planning import drafts_of, plan_schema, planner_role
+from hermes_engine.work.supervisor import Supervisor
+
+PLANNER = "orchestrator"
+"""Profile that plans, where there is one."""
+
+DISPATCHED = "dispatched"
+"""Name under which a board remembers that a person started its dispatching here."""
+
+
+class Kanban:
+    """See the module's docstring.
+
+    Args:
+        resolved: settings in effect.
+        assembly: makes workers.
+        delegation: opens their conversations.
+        supervisor: owns them.
+        sink: hears that cards changed.
+        run: runs a coroutine on the engine's loop and waits for its outcome.
+    """
+
+    def __init__(
+        self,
+        resolved: Resolved,
+        *,
+        assembly: Assembly,
+        delegation: Delegation,
+        supervisor: Supervisor,
+        sink: Sink,
+        run: Callable[[Coroutine[Any, Any, None], float | None], None],
+    ) -> None:
+        self._resolved, self._assembly, self._delegation = resolved, assembly, delegation
+        self._supervisor, self._sink, self._run = supervisor, sink, run
+        self._working: dict[str, tuple[Dispatcher, asyncio.Task[None]]] = {}
+        self._opened: dict[str, Board] = {}
+        self._opening = threading.Lock()
+        self.cards = Cards(self.board, self.profiles, this_owner())
+
+    @functools.cached_property
+    def boards(self) -> Boards:
+        """All boards of the home. Reading them blocks."""
+        return Boards(self._resolved.home, self._resolved.settings.kanban)
+
+    def board(self, slug: str = "") -> Board:
+        """A board, "" for the chosen one; open as long as the engine is. Blocks. Raises UnknownName, StateError."""
+        name = slug or self.boards.chosen()
+        with self._opening:
+            if name not in self._opened:
+                self._opened[name] = self.boards.open(name)
+            return self._opened[name]
+
+    def profiles(self) -> Described:
+        """Names and descriptions of the profiles that can work here. Blocks."""
+        return [(info.name, info.description) for info in list_profiles(self._resolved.home)]
+
+    @property
+    def enabled(self) -> bool:
+        """Whether the toolset kanban is enabled."""
+        return self._resolved.kanban
+
+    def dispatched(self) -> tuple[str, ...]:
+        """Boards that this process works."""
+        return tuple(self._working)
+
+    def start(self, slug: str = "", *, cwd: Path, workers: int | None = None, only: str | None = None) -> None:
+        """Works a board until `stop`, and remembers that a person wanted it. Blocks for the disk.
+
+        Raises:
+            ConfigError: the toolset kanban is not enabled.
+            UsageError: this process works the board already.
+        """
+        self._check(only)
+        board = self.board(slug)
+        board.remember(DISPATCHED, "yes")
+        self._run(self._started(board, cwd, workers, only), 60)
+
+    def wanted(self, slug: str = "") -> bool:
+        """Whether a person started dispatching on this board and did not stop it. Blocks."""
+        return self.board(slug).recall(DISPATCHED) == "yes"
+
+    def stop(self, slug: str = "") -> None:
+        """Works the board no more; its workers end and their cards wait anew. Blocks."""
+        board = self.board(slug)
+        board.remember(DISPATCHED, "no")
+        self._run(self._ended(board.slug), 60)
+
+    def work(
+        self, slug: str = "", *, cwd: Path, workers: int | None = None, only: str | None = None, once: bool = False
+    ) -> int:
+        """Works a board as long as this call lasts; `once`: until nothing is ready or running here. Blocks.
+
+        Returns:
+            cards that are blocked at the end.
+
+        Raises:
+            ConfigError, UsageError: see `start`.
+        """
+        self._check(only)
+        board = self.board(slug)
+        self._run(self._worked(board, cwd, workers, only, once), None)
+        return board.counts()["blocked"]
+
+    def plan(self, goal: str, *, cwd: Path) -> tuple[CardDraft, ...]:
+        """Cards for a goal, as a model proposes them: nothing is created (`Board.create_all` does). Blocks, and costs.
+
+        Raises:
+            ConfigError: the toolset kanban is not enabled, or no model is set up.
+            HermesError: the model failed, or gave no plan.
+        """
+        self._check(None)
+        if not goal.strip():
+            raise UsageError("the goal is empty")
+        found: list[tuple[CardDraft, ...]] = []
+        self._run(self._planned(goal, cwd, found), None)
+        return found[0]
+
+    async def _planned(self, goal: str, cwd: Path, found: list[tuple[CardDraft, ...]]) -> None:
+        profiles = await in_thread(self.profiles)
+        names = [name for name, _ in profiles]
+        maker = await self._assembly.on_profile(PLANNER if PLANNER in names else self._resolved.profile)
+        spec = maker.spec(name="plan", cwd=cwd, kind="background")
+        spec = dataclasses.replace(spec, toolsets=(), role=planner_role(profiles))
+        check = Check(plan_schema(profiles))
+        talk = await self._delegation.opened(spec, maker, Origin(), goal, check=check)
+        self._delegation.begin(talk, goal)
+        ending = talk.ending(await talk.task)
+        if ending.state != "done":
+            raise HermesError(f"the plan was not made: {ending.error or ending.state}")
+        found.append(drafts_of(ending.answer, profiles))
+
+    def halt(self) -> None:
+        """Lets every dispatcher end; called from any thread, returns at once."""
+        for dispatcher, _ in list(self._working.values()):
+            dispatcher.stop()
+
+    async def close(self) -> None:
+        """Ends every dispatcher and closes the boards."""
+        for slug in list(self._working):
+            await self._ended(slug)
+        for board in self._opened.values():
+            board.close()
+
+    def _check(self, only: str | None) -> None:
+        if not self.enabled:
+            raise ConfigError(NOT_ENABLED, hint=ENABLE_HINT)
+        names = [name for name, _ in self.profiles()]
+        if only is not None and only not in names:
+            raise UnknownName("profile", only, names)
+
+    def _dispatcher(self, board: Board, cwd: Path, workers: int | None, only: str | None) -> Dispatcher:
+        return Dispatcher(
+            board,
+            folder=self.boards.folder(board.slug),
+            cwd=cwd,
+            maker=self._assembly,
+            delegation=self._delegation,
+            supervisor=self._supervisor,
+            cards=self.cards,
+            profiles=lambda: [name for name, _ in self.profiles()],
+            emit=Emitter(self._sink, session="", run="", agent=""),
+            workers=workers,
+            only=only,
+        )
+
+    async def _worked(self, board: Board, cwd: Path, workers: int | None, only: str | None, once: bool) -> None:
+        await self._started(board, cwd, workers, only, once=once)
+        await self._working[board.slug][1]
+
+    async def _started(
+        self, board: Board, cwd: Path, workers: int | None, only: str | None, *, once: bool = False
+    ) -> None:
+        if board.slug in self._working:
+            raise UsageError(f"the board {board.slug} is worked already")
+        dispatcher = self._dispatcher(board, cwd, workers, only)
+        task = asyncio.get_running_loop().create_task(dispatcher.run(once=once), name=f"dispatcher of {board.slug}")
+        self._working[board.slug] = (dispatcher, task)
+        task.add_done_callback(lambda _: self._working.pop(board.slug, None))
+
+    async def _ended(self, slug: str) -> None:
+        dispatcher, task = self._working.get(slug, (None, None))
+        if dispatcher is not None:
+            dispatcher.stop()
+        if task is not None:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(task), 6)

@@ -1,0 +1,322 @@
+"""The card tools: what an orchestrator may do with a board, and what a worker with its own card (contract, section 3).
+
+A worker has its card's verbs whatever its profile lists; a chat with toolset kanban has an orchestrator's and never
+"complete my card": what it claims itself it hands in for a person's review.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hermes_engine.board import Board, Card, CardDraft, Claim, Hold, Owner
+from hermes_engine.errors import ToolFault, UnknownName
+from hermes_engine.messages import Display, ToolResult
+from hermes_engine.protocols import AgentSpec
+from hermes_engine.tools.context import ToolContext
+from hermes_engine.tools.pool import in_thread
+from hermes_engine.tools.registry import Tool, make_tool
+from hermes_engine.work.card_text import as_data, summary
+
+Described = Sequence[tuple[str, str]]
+"""Names and descriptions of profiles."""
+
+
+@dataclass(slots=True)
+class Worker:
+    """A worker's hold on its card; `verb` is how it ended it, "" while it has not."""
+
+    hold: Hold
+    claim: Claim
+    verb: str = ""
+
+
+@dataclass(slots=True)
+class Cards:
+    """Makes the card tools of agents.
+
+    Attributes:
+        open_board: the board that is meant, opened at the first use; blocks.
+        profiles: names and descriptions of the profiles here; blocks.
+        owner: this process, for claims of chats.
+        workers: workers at work, by the id of their agent.
+    """
+
+    open_board: Callable[[], Board]
+    profiles: Callable[[], Described]
+    owner: Owner
+    workers: dict[str, Worker] = field(default_factory=dict)
+
+    def tools(self, spec: AgentSpec, agent: str) -> tuple[Tool, ...]:
+        """The card tools of an agent."""
+        worker = self.workers.get(agent)
+        listed = "kanban" in spec.toolsets
+        if worker is not None:
+            return (*self._worker(worker), *(self._board_tools(spec, only_more=True) if listed else ()))
+        return (*self._board_tools(spec), *self._chat(spec)) if listed else ()
+
+    # -- what an orchestrator has ---------------------------------------------------------------------------------
+
+    def _board_tools(self, spec: AgentSpec, *, only_more: bool = False) -> tuple[Tool, ...]:
+        cards = self
+
+        async def kanban_list(ctx: ToolContext, status: str | None = None, assignee: str | None = None) -> ToolResult:
+            """List the cards of the board.
+
+            Args:
+                status: Only this state: triage, todo, ready, running, blocked, review, done.
+                assignee: Only of this profile.
+            """
+            found = await in_thread(lambda: cards.open_board().cards())
+            chosen = [c for c in found if status in (None, c.status) and assignee in (None, c.assignee)]
+            return _told([summary(card) for card in chosen], f"{len(chosen)} cards")
+
+        async def kanban_unblock(ctx: ToolContext, id: str) -> ToolResult:
+            """Let a blocked card go on.
+
+            Args:
+                id: Card.
+            """
+            return _card(await in_thread(lambda: cards.open_board().unblock(id, by=spec.profile)), "unblocked")
+
+        async def kanban_profiles(ctx: ToolContext) -> ToolResult:
+            """List the profiles a card can be given to, with what each can do."""
+            found = await in_thread(cards.profiles)
+            return _told([{"name": n, "description": text} for n, text in found], f"{len(found)} profiles")
+
+        more = tuple(make_tool(f, "kanban", "Card") for f in (kanban_list, kanban_unblock, kanban_profiles))
+        if only_more:
+            return more
+
+        async def kanban_create(
+            ctx: ToolContext,
+            title: str,
+            body: str = "",
+            assignee: str | None = None,
+            parents: list[str] | None = None,
+            priority: int = 0,
+        ) -> ToolResult:
+            """Put a card on the board. Its worker sees only the card and its parents' results.
+
+            Args:
+                title: One line.
+                body: The whole task.
+                assignee: Profile that works it.
+                parents: Cards it waits for.
+                priority: Higher first.
+            """
+            draft = await cards._draft(title, body, assignee, parents, priority)
+            return _card(await in_thread(lambda: cards.open_board().create(draft, by=spec.profile)), "created")
+
+        async def kanban_show(ctx: ToolContext, id: str) -> ToolResult:
+            """Show a card with its history.
+
+            Args:
+                id: Card.
+            """
+            return _told(as_data(await in_thread(lambda: cards.open_board().show(id))), id)
+
+        async def kanban_block(ctx: ToolContext, reason: str, id: str) -> ToolResult:
+            """Keep a card back until it is unblocked; its worker is stopped.
+
+            Args:
+                reason: Why.
+                id: Card.
+            """
+            return _card(await in_thread(lambda: cards.open_board().block(id, reason, by=spec.profile)), "blocked")
+
+        async def kanban_comment(ctx: ToolContext, text: str, id: str) -> ToolResult:
+            """Leave a note on a card for its next worker.
+
+            Args:
+                text: Note.
+                id: Card.
+            """
+            return _card(await in_thread(lambda: cards.open_board().comment(id, text, by=spec.profile)), "noted")
+
+        async def kanban_link(ctx: ToolContext, parent: str, child: str) -> ToolResult:
+            """Make a card wait for another.
+
+            Args:
+                parent: Card to wait for.
+                child: Card that waits.
+            """
+            return _card(await in_thread(lambda: cards.open_board().link(parent, child, by=spec.profile)), "linked")
+
+        own = (kanban_create, kanban_show, kanban_block, kanban_comment, kanban_link)
+        return (*(make_tool(f, "kanban", "Card", title=_TITLES.get(f.__name__, "id")) for f in own), *more)
+
+    def _chat(self, spec: AgentSpec) -> tuple[Tool, ...]:
+        """What only a chat has: working a card itself."""
+        held: dict[str, Hold] = {}
+        cards = self
+
+        async def kanban_claim(ctx: ToolContext, id: str) -> ToolResult:
+            """Take a ready card to work it yourself here.
+
+            Args:
+                id: Card.
+            """
+            board = await in_thread(cards.open_board)
+            claim = await in_thread(lambda: board.claim_card(id, cards.owner, profile=spec.profile))
+            held[claim.card.id] = Hold(board, claim.token)
+            return _told(as_data(await in_thread(lambda: board.show(id))), f"{claim.card.id} claimed")
+
+        async def kanban_heartbeat(ctx: ToolContext, id: str, note: str = "") -> ToolResult:
+            """Say that you still work a card that you claimed.
+
+            Args:
+                id: Card.
+                note: What you do.
+            """
+            await in_thread(lambda: _held(held, id).heartbeat(activity=note or None))
+            return _told({"id": id, "status": "running"}, "noted")
+
+        async def kanban_request_review(ctx: ToolContext, summary: str, id: str) -> ToolResult:
+            """Hand in a card that you claimed; a person judges it.
+
+            Args:
+                summary: The result.
+                id: Card.
+            """
+            return _card(await in_thread(lambda: _held(held, id).request_review(summary)), "in review")
+
+        tools = (kanban_claim, kanban_heartbeat, kanban_request_review)
+        return tuple(make_tool(function, "kanban", "Card", title="id") for function in tools)
+
+    # -- what a worker has ----------------------------------------------------------------------------------------
+
+    def _worker(self, worker: Worker) -> tuple[Tool, ...]:
+        cards, hold, own = self, worker.hold, worker.claim.card.id
+
+        async def ended(verb: str, write: Callable[[], Card]) -> ToolResult:
+            card = await in_thread(write)
+            worker.verb = verb
+            return _card(card, verb)
+
+        async def kanban_complete(
+            ctx: ToolContext, summary: str, id: str | None = None, created_ids: list[str] | None = None
+        ) -> ToolResult:
+            """End your card: the work is done.
+
+            Args:
+                summary: The result, for whoever needs it next.
+                id: Leave it out: your own card.
+                created_ids: Cards you made for it.
+            """
+            _own(id, own)
+            return await ended("completed", lambda: hold.complete(summary, created=created_ids or ()))
+
+        async def kanban_request_review(ctx: ToolContext, summary: str, id: str | None = None) -> ToolResult:
+            """End your card: somebody is to judge the work first.
+
+            Args:
+                summary: What was done.
+                id: Leave it out.
+            """
+            _own(id, own)
+            return await ended("in review", lambda: hold.request_review(summary))
+
+        async def kanban_send_back(ctx: ToolContext, note: str) -> ToolResult:
+            """End your review: the work needs more.
+
+            Args:
+                note: What is missing.
+            """
+            return await ended("sent back", lambda: hold.send_back(note))
+
+        async def kanban_block(ctx: ToolContext, reason: str, id: str | None = None) -> ToolResult:
+            """End your card: it cannot go on.
+
+            Args:
+                reason: Why, and what would help.
+                id: Leave it out.
+            """
+            _own(id, own)
+            return await ended("blocked", lambda: hold.block(reason))
+
+        async def kanban_comment(ctx: ToolContext, text: str, id: str | None = None) -> ToolResult:
+            """Leave a note on your card or another.
+
+            Args:
+                text: Note.
+                id: Another card.
+            """
+            return _card(await in_thread(lambda: hold.comment(text, card=id)), "noted")
+
+        async def kanban_heartbeat(ctx: ToolContext, note: str = "") -> ToolResult:
+            """Tell people what you do now.
+
+            Args:
+                note: One line.
+            """
+            await in_thread(lambda: hold.heartbeat(activity=note or None))
+            return _told({"id": own, "status": "running"}, "noted")
+
+        async def kanban_show(ctx: ToolContext, id: str | None = None) -> ToolResult:
+            """Show your card, or another, with its history.
+
+            Args:
+                id: Another card.
+            """
+            return _told(as_data(await in_thread(lambda: hold.board.show(id or own))), id or own)
+
+        async def kanban_create(
+            ctx: ToolContext,
+            title: str,
+            body: str = "",
+            assignee: str | None = None,
+            parents: list[str] | None = None,
+            priority: int = 0,
+        ) -> ToolResult:
+            """Put a further card on the board.
+
+            Args:
+                title: One line.
+                body: The whole task.
+                assignee: Profile that works it; your card's by default.
+                parents: Cards it waits for.
+                priority: Higher first.
+            """
+            draft = await cards._draft(title, body, assignee, parents, priority)
+            return _card(await in_thread(lambda: hold.create(draft)), "created")
+
+        review = worker.claim.run.role == "review"
+        judged = kanban_send_back if review else kanban_request_review
+        tools = (kanban_show, kanban_complete, judged, kanban_block, kanban_comment, kanban_heartbeat, kanban_create)
+        return tuple(make_tool(f, "kanban", "Card", title=_TITLES.get(f.__name__, "")) for f in tools)
+
+    async def _draft(
+        self, title: str, body: str, assignee: str | None, parents: Iterable[str] | None, priority: int
+    ) -> CardDraft:
+        """A card to be made. Raises UnknownName for a profile that is not here."""
+        if assignee is not None:
+            known = [name for name, _ in await in_thread(self.profiles)]
+            if assignee not in known:
+                raise UnknownName("profile", assignee, known)
+        return CardDraft(title, body, assignee, parents=tuple(parents or ()), priority=priority)
+
+
+_TITLES = {"kanban_create": "title", "kanban_complete": "summary", "kanban_block": "reason", "kanban_link": "child"}
+
+
+def _own(given: str | None, own: str) -> None:
+    if given is not None and given.strip() not in ("", own):
+        raise ToolFault(f"your card is {own}; you cannot end {given}")
+
+
+def _held(held: dict[str, Hold], card: str) -> Hold:
+    with contextlib.suppress(KeyError):
+        return held[card.strip()]
+    raise ToolFault(f"you did not claim {card}; claimed: {', '.join(held) or 'none'}")
+
+
+def _card(card: Card, verb: str) -> ToolResult:
+    return _told(summary(card), f"{card.id} {verb}")
+
+
+def _told(value: Any, words: str) -> ToolResult:
+    return ToolResult(json.dumps(value, ensure_ascii=False), display=Display("Card", "", words))

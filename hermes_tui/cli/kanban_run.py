@@ -1,0 +1,152 @@
+"""`hermes kanban run` and `plan`: the verbs of the board that ask a model. Nobody is there to be asked, so what would
+ask is denied.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from hermes_engine.events import AgentFinished, CardChanged, Event
+from hermes_tui.cleaning import one_line
+from hermes_tui.cli.asking import sure
+from hermes_tui.cli.flags import Flags, here, resolve, takes
+from hermes_tui.cli.shape import Verb
+from hermes_tui.printing.lines import EventLines
+from hermes_tui.printing.records import out_json
+from hermes_tui.printing.streams import err, is_terminal, out
+from hermes_tui.texts import _
+
+if TYPE_CHECKING:
+    from hermes_engine.board import CardDraft
+    from hermes_engine.session import Engine
+
+T = TypeVar("T")
+_STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_BOARD = "hermes.kanban.board"
+
+
+@click.command(cls=Verb)
+@takes("profile", "model", "base_url", "api_key", "mode", "max_turns")
+@click.option("--board", metavar="SLUG", default="", help=_("Board (default: the chosen one)."))
+@click.option("--assignee", metavar="P", help=_("Only cards of this profile."))
+@click.option("--workers", type=click.IntRange(1), help=_("Cards at work at once (default: kanban.max_workers)."))
+@click.option("--once", is_flag=True, help=_("End when nothing is ready or running here."))
+@click.option("--quiet", is_flag=True, help=_("Errors only."))
+def run(flags: Flags, board: str, assignee: str | None, workers: int | None, once: bool, quiet: bool) -> int:
+    """Work the board without the app; ends with 1 when cards were left blocked."""
+    slug, cwd = _slug(board), here()
+    with _engine(flags, quiet=quiet) as engine:
+        stops: list[int] = []
+
+        def stop(number: int, frame: object) -> None:
+            stops.append(number)
+            if len(stops) > 1:
+                os._exit(130)
+            engine.kanban.halt()
+
+        with _handled(stop):
+            blocked = engine.kanban.work(slug, cwd=cwd, workers=workers, only=assignee, once=once)
+    if stops:
+        err(_("hermes: interrupted; cards that were at work wait anew"))
+        return 130
+    if blocked:
+        err(_("hermes: {n} cards are blocked: hermes kanban list --status blocked").format(n=blocked))
+    return 1 if blocked else 0
+
+
+@click.command(cls=Verb)
+@takes("profile", "model", "base_url", "api_key")
+@click.argument("goal")
+@click.option("--board", metavar="SLUG", default="", help=_("Board (default: the chosen one)."))
+@click.option("--yes", "-y", is_flag=True, help=_("Create the cards without asking."))
+@click.option("--json", "as_json", is_flag=True, help=_("JSON."))
+def plan(flags: Flags, goal: str, board: str, yes: bool, as_json: bool) -> int:
+    """Turn a goal into cards: shows them first, creates them when you say so."""
+    slug, cwd = _slug(board), here()
+    with _engine(flags, quiet=True) as engine:
+        drafts = engine.kanban.plan(goal, cwd=cwd)
+        wanted = yes
+        if not as_json:
+            for line in told(drafts):
+                out(line)
+            if not yes and is_terminal(sys.stdin) and is_terminal(sys.stdout):
+                wanted = sure(_("Create these {n} cards?").format(n=len(drafts)))
+        if not wanted:
+            if as_json:
+                out_json([_planned(draft) for draft in drafts])
+            err(_("hermes: nothing was created; --yes creates the cards"))
+            return 0
+        cards = engine.kanban.board(slug).create_all(drafts, by="plan")
+    if as_json:
+        out_json([{"id": card.id, "title": card.title, "assignee": card.assignee} for card in cards])
+    else:
+        out(_("created {ids}").format(ids=", ".join(card.id for card in cards)))
+    return 0
+
+
+def told(drafts: tuple[CardDraft, ...]) -> list[str]:
+    """A plan as lines, a card each."""
+    lines = []
+    for number, draft in enumerate(drafts, 1):
+        after = ", ".join(str(int(parent.removeprefix("@")) + 1) for parent in draft.parents)
+        waits = _(" after {cards}").format(cards=after) if after else ""
+        lines.append(f"{number}. {one_line(draft.title, 100)}  [{draft.assignee}]{waits}")
+    return lines
+
+
+def _planned(draft: CardDraft) -> dict[str, Any]:
+    after = [int(parent.removeprefix("@")) + 1 for parent in draft.parents]
+    return {"title": draft.title, "body": draft.body, "assignee": draft.assignee, "after": after}
+
+
+def _slug(board: str) -> str:
+    return board or str(click.get_current_context().meta.get(_BOARD, ""))
+
+
+@contextlib.contextmanager
+def _handled(stop: Callable[[int, object], None]) -> Iterator[None]:
+    before: dict[signal.Signals, Any] = {number: signal.signal(number, stop) for number in _STOPS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def _engine(flags: Flags, *, quiet: bool) -> Iterator[Engine]:
+    """An engine whose workers' progress is told on standard error."""
+    resolved = resolve(flags)
+    from hermes_engine.session import Engine
+
+    inbox: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
+    engine = Engine(resolved, (lambda event: None) if quiet else inbox.put, attended=False)
+    teller = threading.Thread(target=_tell, args=(inbox,), name="hermes-lines", daemon=True)
+    teller.start()
+    engine.start()
+    try:
+        yield engine
+    finally:
+        engine.close()
+        inbox.put(None)
+        teller.join(2)
+
+
+def _tell(inbox: queue.SimpleQueue[Event | None]) -> None:
+    lines = EventLines("", answers=False, children=True)
+    while (event := inbox.get()) is not None:
+        if isinstance(event, CardChanged):
+            err(f"{event.card} {event.status}", style="dim")
+        elif isinstance(event, AgentFinished) and event.kind == "worker":
+            err(f"{event.name}: {event.state} {one_line(event.error, 200)}".rstrip())
+        for line in lines.feed(event):
+            err(line.text, style=line.style)

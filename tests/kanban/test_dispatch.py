@@ -1,0 +1,219 @@
+"""Boards worked by real engines over a scripted server."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hermes_engine.board import Board, CardDraft, Hold, this_owner
+from hermes_engine.errors import ConfigError
+from hermes_engine.profiles import resolve
+from hermes_engine.session import Engine
+from hermes_engine.settings import Overrides
+from tests.conftest import Serve
+from tests.server.answers import Answer, Seen, call, hang, say, status
+from tests.server.scripted import ScriptedServer
+
+
+class Shop:
+    """An engine with a board, over a scripted server."""
+
+    def __init__(self, server: ScriptedServer, cwd: Path, **flags: Any) -> None:
+        self.server, self.cwd, self.events = server, cwd, []  # type: ignore[var-annotated]
+        self.resolved = resolve(Overrides(base_url=server.base_url, model="m", **flags))
+        self.engine = Engine(self.resolved, self.events.append, attended=False)
+        self.engine.start()
+
+    @property
+    def board(self) -> Board:
+        return self.engine.kanban.board()
+
+    def work(self, **options: Any) -> int:
+        return self.engine.kanban.work(cwd=self.cwd, once=True, **options)
+
+
+@pytest.fixture
+def shop(serve: Serve, tmp_path: Path, isolated_home: Path) -> Iterator[Callable[..., Shop]]:
+    isolated_home.mkdir(parents=True, exist_ok=True)
+    (isolated_home / "config.yaml").write_text(
+        "toolsets: [terminal, file, kanban]\nkanban: {retry_seconds: 0.05, failure_limit: 3}\n"
+    )
+    work = tmp_path / "work"
+    work.mkdir()
+    opened: list[Shop] = []
+
+    def start(script: Any, **flags: Any) -> Shop:
+        opened.append(Shop(serve(script), work, **flags))
+        return opened[-1]
+
+    yield start
+    for one in opened:
+        one.engine.close()
+
+
+def finishing(seen: Seen) -> Answer:
+    """A worker that completes its card at once."""
+    if seen.last["role"] == "tool":
+        return say("finished")
+    return call("kanban_complete", {"summary": f"done: {seen.messages[1]['content'].splitlines()[0]}"})
+
+
+def test_cards_are_worked_in_order_and_hand_on_their_results(shop: Callable[..., Shop]) -> None:
+    one = shop(finishing)
+    first = one.board.create(CardDraft("first", body="count to 3"))
+    second = one.board.create(CardDraft("second", parents=(first.id,)))
+    assert one.work() == 0
+    assert [card.status for card in one.board.cards()] == ["done", "done"]
+    assert one.board.card(second.id).result == f"done: Card {second.id}: second"
+    asked = [seen for seen in one.server.requests if seen.last["role"] == "user"]
+    assert [message["role"] for message in asked[0].messages] == ["system", "user"]
+    assert "count to 3" in asked[0].messages[1]["content"]
+    assert f"done: Card {first.id}: first" in asked[1].messages[1]["content"], "a parent's result is handed on"
+    assert {"kanban_complete", "kanban_block", "kanban_show"} <= set(asked[0].tools)
+    run = one.board.runs(second.id)[0]
+    assert run.state == "done"
+    assert run.session
+    assert Path(run.workspace).is_dir()
+
+
+def test_f5_1_a_worker_that_never_ends_its_card_is_tried_so_often_and_then_blocked(shop: Callable[..., Shop]) -> None:
+    one = shop(lambda seen: say("ok, all fine"))
+    card = one.board.create(CardDraft("x", max_retries=2))
+    assert one.work() == 1
+    blocked = one.board.card(card.id)
+    assert blocked.status == "blocked"
+    assert "ok, all fine" in blocked.reason
+    assert [run.state for run in one.board.runs(card.id)] == ["failed"] * 3
+    assert len(one.server.requests) == 6, "each try is reminded once"
+
+
+def test_f5_2_a_provider_error_is_not_the_workers(shop: Callable[..., Shop]) -> None:
+    one = shop(lambda seen: status(401, "bad key"))
+    card = one.board.create(CardDraft("x", max_retries=0))
+    assert one.work() == 1
+    assert [run.state for run in one.board.runs(card.id)] == ["provider_error"]
+    assert "provider error" in one.board.card(card.id).reason
+    assert "401" in one.board.card(card.id).reason
+
+
+def test_f5_8_a_card_that_is_blocked_while_it_runs_stops_its_worker(shop: Callable[..., Shop]) -> None:
+    one = shop(lambda seen: hang(30))
+    card = one.board.create(CardDraft("x"))
+    working = threading.Thread(target=one.work)
+    working.start()
+    assert one.server.wait_until(lambda: one.server.open_requests == 1)
+    began = time.monotonic()
+    one.board.block(card.id, "a person says no")
+    assert one.server.wait_until(lambda: one.server.open_requests == 0, 5)
+    working.join(10)
+    assert not working.is_alive()
+    assert time.monotonic() - began < 8
+    assert (one.board.card(card.id).status, one.board.card(card.id).reason) == ("blocked", "a person says no")
+    assert len(one.server.requests) == 1
+
+
+def test_cards_go_to_the_profile_they_name_and_a_reviewer_judges(
+    shop: Callable[..., Shop], isolated_home: Path
+) -> None:
+    for name in ("coder", "judge"):
+        (isolated_home / "profiles" / name).mkdir(parents=True)
+        (isolated_home / "profiles" / name / "profile.yaml").write_text(f"description: is a {name}\n")
+        (isolated_home / "profiles" / name / "SOUL.md").write_text(f"You are the {name}.\n")
+
+    def script(seen: Seen) -> Answer:
+        if seen.last["role"] == "tool":
+            return say("ok")
+        if "You are the judge" in seen.messages[0]["content"]:
+            assert "kanban_send_back" in seen.tools
+            tried = seen.messages[1]["content"].count("<attempt-")
+            return (
+                call("kanban_send_back", {"note": "add tests"})
+                if tried == 1
+                else call("kanban_complete", {"summary": "good"})
+            )
+        return call(
+            "kanban_request_review",
+            {"summary": "written" if "add tests" not in seen.messages[1]["content"] else "tested"},
+        )
+
+    one = shop(script)
+    card = one.board.create(CardDraft("write it", assignee="coder", reviewer="judge"))
+    unknown = one.board.create(CardDraft("nobody's", assignee="ghost"))
+    assert one.work() == 0
+    done = one.board.show(card.id)
+    assert (done.card.status, done.card.result) == ("done", "tested")
+    assert [(run.profile, run.state) for run in done.runs] == [
+        ("coder", "review"), ("judge", "sent_back"), ("coder", "review"), ("judge", "done"),
+    ]  # fmt: skip
+    assert one.board.card(unknown.id).reason == "no profile ghost here"
+
+
+def test_nothing_starts_where_the_toolset_is_not_enabled(shop: Callable[..., Shop], isolated_home: Path) -> None:
+    (isolated_home / "config.yaml").write_text("toolsets: [terminal]\n")
+    one = shop(finishing)
+    one.board.create(CardDraft("x"))
+    with pytest.raises(ConfigError, match="not enabled"):
+        one.work()
+    assert one.server.requests == []
+
+
+def test_a_chat_has_an_orchestrators_tools_and_no_way_to_complete(shop: Callable[..., Shop], tmp_path: Path) -> None:
+    one = shop([
+        call("kanban_create", {"title": "a card", "assignee": "default", "priority": "3"}),
+        call("kanban_show", {}), call("kanban_claim", {"id": "k1"}),
+        call("kanban_request_review", {"id": "k1", "summary": "mine"}), say("ok"),
+    ])  # fmt: skip
+    session = one.engine.open_session(one.cwd).id
+    one.engine.send(session, "plan it")
+    assert one.server.wait_until(lambda: len(one.server.requests) == 5)
+    offered = [tool for tool in one.server.requests[0].tools if tool.startswith("kanban_")]
+    assert "kanban_complete" not in offered
+    assert {"kanban_create", "kanban_list", "kanban_show", "kanban_profiles", "kanban_claim", "kanban_unblock"} <= set(
+        offered
+    )
+    results = [m["content"] for m in one.server.requests[-1].messages if m["role"] == "tool"]
+    assert json.loads(results[0])["id"] == "k1"
+    assert "id is missing" in results[1]
+    assert json.loads(results[3])["status"] == "review"
+    assert one.board.card("k1").reason == "waits for a person's review"
+
+
+def test_an_old_run_cannot_write_and_names_its_fault(shop: Callable[..., Shop]) -> None:
+    one = shop(finishing)
+    card = one.board.create(CardDraft("x"))
+    claim = one.board.claim_card(card.id, this_owner())
+    one.board.reclaim(card.id)
+    with pytest.raises(Exception, match="is over"):
+        Hold(one.board, claim.token).complete("late")
+    assert one.work() == 0
+
+
+def test_hermes_kanban_run_once_from_the_command_line(serve: Serve, tmp_path: Path, isolated_home: Path) -> None:
+    server = serve(finishing)
+    environment = {**os.environ, "OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "k"}
+
+    def hermes(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "hermes_tui.cli", *words]
+        return subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False
+        )
+
+    refused = hermes("kanban", "run", "--once")
+    assert refused.returncode == 2
+    assert "hermes tools enable kanban" in refused.stderr
+    assert hermes("tools", "enable", "kanban").returncode == 0
+    made = hermes("kanban", "create", "say hello", "--json")
+    assert json.loads(made.stdout)["status"] == "ready"
+    done = hermes("-m", "m", "kanban", "run", "--once")
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    shown = json.loads(hermes("kanban", "show", "k1", "--json").stdout)
+    assert (shown["status"], shown["result"]) == ("done", "done: Card k1: say hello")
