@@ -12,13 +12,15 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 FORKS = ThreadPoolExecutor(2, thread_name_prefix="hermes-fork")
-"""Only forks. More threads fight for the interpreter: with four a fork costs five times as much as with two."""
+"""Only forks. More threads fight for the interpreter: with four a fork costs five times as much as with two. They
+live as long as the program: what asks to die with its parent follows the thread that forked it."""
 LOOKS = ThreadPoolExecutor(2, thread_name_prefix="hermes-proc")
 """Only looks through /proc, so that ending a command never waits for a fork in a dead network folder."""
 
@@ -26,7 +28,7 @@ _HOOK = str(Path(__file__).with_name("after_command.bash"))
 _PLAIN_SHELL = (
     'trap "{ pwd -P || echo \\"\\$PWD\\"; } >/proc/self/fd/$HERMES_FD 2>/dev/null" 0; unset HERMES_FD; eval "$1"'
 )
-_LONGEST_ARGUMENT = 120_000
+LONGEST_ARGUMENT = 120_000
 
 
 @dataclass(slots=True)
@@ -39,12 +41,71 @@ class Launched:
         output: read end of its stdout and stderr.
         lifeline: read end of a pipe that the shell tells its last folder through; every process it starts
             holds the other end, so that its end of file means that none is left.
+        entrance: how it was reached.
     """
 
     process: subprocess.Popen[bytes]
     pidfd: int | None
     output: int
     lifeline: int
+    entrance: Entrance
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What is executed for a command.
+
+    Attributes:
+        argv: program and words.
+        cwd: folder the program is started in.
+        env: all of its environment.
+        passed: descriptors it inherits; closed here once it has them.
+    """
+
+    argv: Sequence[bytes | str]
+    cwd: Path
+    env: Mapping[str, str]
+    passed: Sequence[int] = ()
+
+
+class Entrance(Protocol):
+    """How a shell is reached: directly, or inside of something."""
+
+    def start(self, text: bytes, cwd: Path, env: Mapping[str, str], lifeline: int) -> Start:
+        """What to execute for a command text.
+
+        Args:
+            text: of the command, without NUL.
+            cwd: folder it is to run in.
+            env: its environment.
+            lifeline: write end of the pipe that tells its last folder, see `Launched`.
+        """
+        ...
+
+    def last_folder(self) -> Path | None:
+        """The folder it ended in, where that is told in another way than through the lifeline."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Shell:
+    """A shell of this machine."""
+
+    path: str
+
+    def start(self, text: bytes, cwd: Path, env: Mapping[str, str], lifeline: int) -> Start:
+        """See `Entrance.start`."""
+        full = {**env, "HERMES_FD": str(lifeline)}
+        if not self.path.endswith("bash"):
+            return Start([self.path, "-c", _PLAIN_SHELL, "sh", text], cwd, full, [lifeline])
+        full["BASH_ENV"] = _HOOK
+        if len(text) <= LONGEST_ARGUMENT:
+            return Start([self.path, "-c", text], cwd, full, [lifeline])
+        script = nameless_file(text)
+        return Start([self.path, f"/proc/self/fd/{script}"], cwd, full, [lifeline, script])
+
+    def last_folder(self) -> None:
+        """It comes through the lifeline."""
 
 
 def find_shell() -> str:
@@ -54,7 +115,7 @@ def find_shell() -> str:
     return shutil.which("bash") or "/bin/sh"
 
 
-def fork(shell: str, command: str, cwd: Path, env: Mapping[str, str]) -> Launched:
+def fork(entrance: Entrance, command: str, cwd: Path, env: Mapping[str, str]) -> Launched:
     """Starts the command in a session of its own, without a keyboard.
 
     Raises:
@@ -66,27 +127,19 @@ def fork(shell: str, command: str, cwd: Path, env: Mapping[str, str]) -> Launche
         raise ValueError("the command holds a NUL character")
     ends = [*os.pipe(), *os.pipe()]
     output, output_end, lifeline, lifeline_end = ends
-    passed = [lifeline_end]
+    given: set[int] = {output_end, lifeline_end}
     try:
-        argv: list[bytes | str]
-        full = {**env, "HERMES_FD": str(lifeline_end)}
-        if not shell.endswith("bash"):
-            argv = [shell, "-c", _PLAIN_SHELL, "sh", text]
-        else:
-            full["BASH_ENV"] = _HOOK
-            argv = [shell, "-c", text]
-            if len(text) > _LONGEST_ARGUMENT:
-                passed.append(_script(text))
-                argv = [shell, f"/proc/self/fd/{passed[-1]}"]
+        start = entrance.start(text, cwd, env, lifeline_end)
+        given.update(start.passed)
         process = subprocess.Popen(
-            argv,
+            start.argv,
             stdin=subprocess.DEVNULL,
             stdout=output_end,
             stderr=output_end,
-            cwd=cwd,
-            env=full,
+            cwd=start.cwd,
+            env=start.env,
             close_fds=True,
-            pass_fds=passed,
+            pass_fds=start.passed,
             start_new_session=True,
         )
         pidfd = _watchable(process)
@@ -95,11 +148,11 @@ def fork(shell: str, command: str, cwd: Path, env: Mapping[str, str]) -> Launche
         os.close(lifeline)
         raise
     finally:
-        for descriptor in (output_end, *passed):
+        for descriptor in given:
             os.close(descriptor)
     os.set_blocking(output, False)
     os.set_blocking(lifeline, False)
-    return Launched(process, pidfd, output, lifeline)
+    return Launched(process, pidfd, output, lifeline, entrance)
 
 
 def _watchable(process: subprocess.Popen[bytes]) -> int | None:
@@ -113,7 +166,7 @@ def _watchable(process: subprocess.Popen[bytes]) -> int | None:
         raise
 
 
-def _script(text: bytes) -> int:
+def nameless_file(text: bytes) -> int:
     """A nameless file with a command that is too long for an argument."""
     descriptor = os.memfd_create("command")
     with open(descriptor, "wb", closefd=False) as stream:

@@ -49,7 +49,7 @@ class Running:
         self.ended: float | None = None
         self.cwd: Path | None = None
         self.left: list[Process] = []
-        self._process = launched.process
+        self._process, self._entrance = launched.process, launched.entrance
         self._on_output = on_output
         self._loop = asyncio.get_running_loop()
         self._done: asyncio.Future[int] = self._loop.create_future()
@@ -70,7 +70,7 @@ class Running:
         cls,
         command: str,
         *,
-        shell: str,
+        entrance: launch.Entrance,
         cwd: Path,
         env: Mapping[str, str],
         mark: str,
@@ -79,7 +79,7 @@ class Running:
     ) -> Running:
         """Forks and begins to watch. Raises OSError or ValueError as `launch.fork` does."""
         loop = asyncio.get_running_loop()
-        forking = loop.run_in_executor(launch.FORKS, launch.fork, shell, command, cwd, env)
+        forking = loop.run_in_executor(launch.FORKS, launch.fork, entrance, command, cwd, env)
         try:
             launched = await asyncio.shield(forking)
         except asyncio.CancelledError:
@@ -91,6 +91,11 @@ class Running:
     async def _unwanted(cls, forking: Awaitable[Launched], mark: str, output: Output) -> None:
         with contextlib.suppress(OSError, ValueError):
             await cls(await forking, mark, output, None).end()
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder it ended in, where it told."""
+        return self.cwd or self._entrance.last_folder()
 
     @property
     def leaves_something(self) -> bool:

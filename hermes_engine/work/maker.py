@@ -9,9 +9,8 @@ from typing import Protocol
 
 from hermes_engine.agent.loop import Agent
 from hermes_engine.messages import Message
-from hermes_engine.protocols import AgentSpec, Job, Journal
+from hermes_engine.protocols import AgentSpec, Job, Journal, Sandbox
 from hermes_engine.redaction import Redactor
-from hermes_engine.sandbox.local import LocalSandbox
 from hermes_engine.tools.permissions import Gate
 from hermes_engine.tools.workspace import Workspace
 
@@ -21,7 +20,7 @@ class Hands:
     """What an agent acts with; it stays the agent's when model or tools change."""
 
     workspace: Workspace
-    sandbox: LocalSandbox
+    sandbox: Sandbox
     gate: Gate
 
 
