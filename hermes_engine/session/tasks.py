@@ -130,16 +130,16 @@ class Tasks:
         if not text.strip():
             raise UsageError("the message is empty")
         row = self._supervisor.row(agent)
-        talk = self._open.get(row.session) if row else None
-        if row is not None and talk is not None and self._supervisor.at_work(agent):
+        talk = self._open.get(row.session if row else self.record(agent).session)
+        if talk is None:
+            return self._run(self._again(self.record(agent), text))
 
-            def hand_over() -> None:
-                if not talk.steer(text):
-                    talk.turns.enqueue(text)
+        def hand_over() -> None:
+            if not talk.steer(text) and (first := talk.turns.enqueue(text)) is not None:
+                talk.begin(first)
 
-            self._soon(hand_over)
-            return row
-        return self._run(self._again(self.record(agent), text))
+        self._soon(hand_over)
+        return self._row(talk)
 
     def retry(self, agent: str) -> AgentRow:
         """Runs an ended agent's task again from its beginning, in a new conversation. Blocks. Raises UsageError."""
@@ -175,6 +175,8 @@ class Tasks:
         place = await known_worktree(saved.folder, near)
         if place and anew:
             place = await planned_worktree(near, record.name)
+        if known and record.session in self._open:
+            raise UsageError(f"the conversation of {record.name} is open already", hint="say it there")
         task = await self._delegation.opened(saved.spec, assembly, origin, prompt, known=known, place=place)
         by_person = text is not None or record.kind == "background"  # a child's task may be a model's words
         going_on = known is not None and known.messages and text is None

@@ -239,7 +239,9 @@ class Delegation:
             spec = dataclasses.replace(spec, role=f"{spec.role}\n{check.told}")
         origin = Origin(ctx.agent, ctx.emit.run, self._owner(ctx), ctx.gate, bound=True)
         place = await planned_worktree(spec.cwd, spec.name) if task.workspace == "worktree" else None
-        conversation = await self.opened(spec, maker, origin, task.message, tree=tree, place=place, check=check)
+        conversation = await self.opened(
+            spec, maker, origin, task.message, title=task.prompt, tree=tree, place=place, check=check
+        )
         self.begin(conversation, task.message, by_person=False)
         return Child(conversation, check, self._supervisor)
 
@@ -250,6 +252,7 @@ class Delegation:
         origin: Origin,
         prompt: str,
         *,
+        title: str = "",
         tree: Tree | None = None,
         place: Worktree | None = None,
         check: Callable[[str], str] | None = None,
@@ -262,7 +265,7 @@ class Delegation:
         spec = dataclasses.replace(spec, name=self._supervisor.free_name(spec.name))
         if place is not None:
             spec = dataclasses.replace(spec, cwd=place.cwd)
-        title = one_line(maker.redactor.text(prompt), 80)
+        title = one_line(maker.redactor.text(title or prompt), 80)
         if known is None:
             known = Known(*await self._keeper.open(spec, title=title, parent=origin.owner))
         session = known.session

@@ -21,6 +21,7 @@ def test_results_come_back_in_order_one_for_each(hear: Callable[..., Heard]) -> 
     assert [entry["index"] for entry in results["results"]] == [0, 1, 2]
     assert all(entry["status"] == "ok" and entry["error"] is None for entry in results["results"])
     assert ended.usage.total_tokens == 5 * 15, "children count towards their parent"
+    assert [row.title for row in heard.engine.agents()[1:]] == ["task a", "task b", "task c"]
     first = next(seen for seen in heard.server.requests if first_user(seen) == "task a")
     assert first.tools == ["terminal", "process", "read_file", "write_file", "patch", "search_files",
                            "spawn_agent", "spawn_parallel"]  # fmt: skip

@@ -152,6 +152,31 @@ def test_f9_17_told_something_in_its_last_moment_it_goes_on_with_it(hear: Hear) 
     assert heard.engine.tasks._open.keys() == {heard.session}, "nothing of it is kept at hand"
 
 
+def test_told_twice_after_its_end_both_are_said_in_one_conversation(hear: Hear) -> None:
+    heard = hear(by_prompt({"work": say("word " * 10, chunks=10, delay=0.03)}))
+    row = heard.engine.tasks.start(heard.session, "work", kind="background")
+    ended(heard)
+    first = heard.engine.tasks.tell(row.id, "more 1")
+    assert heard.engine.tasks.tell(row.id, "more 2").id == first.id
+    ended(heard, 2)
+    heard.wait(lambda: not [r for r in heard.engine.agents() if r.kind == "background" and r.live])
+    kept = heard.engine.tasks.messages(row.session)
+    assert [m.content for m in kept if m.role == "user"] == ["work", "more 1", "more 2"]
+    assert closed(kept) == list(kept)
+
+
+def test_told_something_after_its_conversation_was_opened_as_a_chat_it_is_said_there(hear: Hear) -> None:
+    heard = hear(by_prompt({"work": say("done")}))
+    row = heard.engine.tasks.start(heard.session, "work", kind="background")
+    ended(heard)
+    chat = heard.engine.open_session(heard.cwd, resume=row.session)
+    assert chat.id == row.session
+    assert heard.engine.tasks.tell(row.id, "more").kind == "chat"
+    heard.wait(lambda: any(event.session == chat.id and event.agent != row.id for event in heard.of(TurnFinished)))
+    said = [m.content for m in heard.engine.view(chat.id).messages if m.role == "user"]
+    assert said == ["work", "more"]
+
+
 def test_a_failed_task_goes_on_when_it_is_told_something(hear: Hear) -> None:
     def work(seen: Seen) -> Any:
         return status(401, "bad key") if len(users(seen)) == 1 and "again" not in users(seen)[0] else say("now fine")
