@@ -59,7 +59,9 @@ class Section(Static):
         blanks = " " * max(0, width - line.text.cell_len)
         if look.palette.native:
             return Text(line.text.plain + blanks, look.picked)
-        marked = line.text.copy().append(blanks)
+        marked = Text(line.text.plain + blanks, look.text)  # soft words are hard to read on a raised ground
+        signs = (look.accent, look.warning, look.good, look.bad)
+        marked.spans = [span for span in line.text.spans if span.style in signs]
         marked.stylize(look.picked)
         return marked
 

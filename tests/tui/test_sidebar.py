@@ -66,6 +66,18 @@ async def test_the_cursor_goes_over_agents_and_keys_ask_for_the_one_under_it(
         assert app.chat.prompt.empty
 
 
+async def test_the_chosen_row_can_be_read() -> None:
+    async with stage(120, 36) as (app, pilot):
+        tell(app, ASKS)
+        await pilot.press("ctrl+t")
+        await settle(pilot)
+        rows = [strip for strip in app.screen._compositor.render_strips() if "fixer    login" in strip.text]
+        styles = {segment.text: segment.style for segment in rows[0] if "login route" in segment.text}
+        style = styles.popitem()[1]
+        assert style is not None
+        assert (style.color, style.bgcolor) == (app.look.text.color, app.look.picked.bgcolor)
+
+
 async def test_the_cursor_stays_on_its_agent_and_goes_with_it() -> None:
     async with stage(120, 36) as (app, pilot):
         tell(app, RUNS, TASK)
