@@ -15,6 +15,7 @@ from hermes_engine.tools.context import ToolContext
 from hermes_engine.tools.registry import make_tool, registered
 from hermes_engine.tools.schema import check_arguments, parse_arguments
 from hermes_engine.toolsets import BUILT, TOOLSETS, tools_of
+from hermes_engine.work.offered import bound_tools
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "tool_schemas.json"
 
@@ -54,12 +55,15 @@ SAMPLE = make_tool(sample, "x", "Try", aliases={"tasks": "jobs"})
 
 def test_the_exact_schema_of_every_tool() -> None:
     """What is sent at every request. After a wanted change: write the new text into the golden file."""
-    told = json.dumps({name: tool.schema for name, tool in sorted(registered().items())}, indent=1) + "\n"
+    every = {**registered(), **{tool.name: tool for tool in bound_tools()}}
+    told = json.dumps({name: tool.schema for name, tool in sorted(every.items())}, indent=1) + "\n"
     assert told == GOLDEN.read_text("utf-8")
 
 
 def test_every_built_tool_is_registered_under_its_set() -> None:
-    bound = set(TOOLSETS["delegation"])  # made for each agent: see tests/engine/test_delegation.py
+    bound = {tool.name for tool in bound_tools()}
+    assert bound | {"kanban_complete"} == {*TOOLSETS["delegation"], *TOOLSETS["kanban"]}
+    bound.add("kanban_complete")  # a worker's alone
     assert set(registered()) >= BUILT - bound
     for name in BUILT - bound:
         assert name in TOOLSETS[registered()[name].toolset]
@@ -68,6 +72,7 @@ def test_every_built_tool_is_registered_under_its_set() -> None:
 
 def test_all_schemas_together_are_cheap() -> None:
     assert len(json.dumps([tool.schema for tool in registered().values()])) < 4500
+    assert len(json.dumps([tool.schema for tool in bound_tools()])) < 5600
 
 
 def test_schema_from_signature_and_docstring() -> None:
