@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import json
 import socket
 import subprocess
@@ -24,10 +23,6 @@ from hermes_engine.errors import EndpointDown, LimitReached
 from hermes_engine.protocols import AgentSpec
 from tests.batch.support import Played, Ran, dataset, play, uses
 from tests.batch.test_export_forms import TOKENIZER
-
-needs_server = pytest.mark.skipif(
-    importlib.util.find_spec("atroposlib") is None, reason="atroposlib is not installed: make test does it"
-)
 
 
 class Trainer:
@@ -79,6 +74,7 @@ class Trainer:
 
 @pytest.fixture
 def trainer() -> Iterator[Trainer]:
+    pytest.importorskip("atroposlib", reason="atroposlib is not installed: make test does it")
     server = Trainer()
     yield server
     server.close()
@@ -104,7 +100,6 @@ def fed(ran: Ran, url: str, **options: Any) -> Fed:
     return asyncio.run(feed(RunFolder(ran.folder), url, Atropos(load_tokenizer(TOKENIZER)), **options))
 
 
-@needs_server
 def test_the_trainer_gets_what_was_fed(ran: Ran, trainer: Trainer) -> None:
     told: list[str] = []
     outcome: list[Fed] = []
@@ -130,7 +125,6 @@ def test_the_trainer_gets_what_was_fed(ran: Ran, trainer: Trainer) -> None:
     assert trainer.call("GET", "/status")["queue_size"] == 0
 
 
-@needs_server
 def test_what_fills_no_batch_is_told(ran: Ran, trainer: Trainer) -> None:
     trainer.register(3, longest=2000)
     trainer.batch()
@@ -142,7 +136,6 @@ def test_what_fills_no_batch_is_told(ran: Ran, trainer: Trainer) -> None:
     assert trainer.batch() is None
 
 
-@needs_server
 def test_a_trainer_that_never_comes_is_waited_for_so_long(ran: Ran, trainer: Trainer) -> None:
     with pytest.raises(LimitReached, match="a trainer to register"):
         fed(ran, trainer.url, wait=0.3)
