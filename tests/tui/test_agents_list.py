@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -29,7 +30,8 @@ def listed(app: Live) -> list[str]:
 
 def names(app: Live) -> list[str]:
     """Signs and names of the list, headings in capitals."""
-    return [" ".join(line.split()[:2]) if not line.strip().isupper() else line.strip() for line in listed(app)]
+    lines = [line for line in listed(app) if line.strip()]
+    return [" ".join(line.split()[:2]) if not line.strip().isupper() else line.strip() for line in lines]
 
 
 async def split(app: Live, count: int) -> None:
@@ -93,6 +95,23 @@ async def test_esc_goes_back_and_stops_nothing_and_the_chat_is_as_it_was(serve: 
         await app.pilot.press("f2")
         await app.until(lambda: app.app.screen is app.chat)
         assert app.chat.prompt.text == ""
+
+
+async def test_a_digit_answers_what_is_asked_beside_the_list(serve: Serve, tmp_path: Path) -> None:
+    server = serve(script("alpha reads", "beta writes", alpha=hang(60), beta=[WRITE, say("written")]))
+    async with live(settings(server), tmp_path, width=120) as app:
+        await split(app, 2)
+        await app.shows("╭─ ◆ beta asks")
+        screen = app.app.screen
+        assert isinstance(screen, AgentsScreen)
+        block = screen.talk.waiting()[0]
+        await app.until(lambda: block.takes_keys(time.monotonic()))
+        await app.pilot.press("1")
+        await app.until(lambda: (tmp_path / "x.txt").exists())
+        await app.until(lambda: names(app) == ["● alpha", "● main", "ENDED", "✓ beta"])
+        assert app.app.screen is screen
+        await app.pilot.press("1")
+        await app.until(lambda: app.app.screen is app.chat)
 
 
 async def test_the_header_and_the_command_go_there_too(serve: Serve, tmp_path: Path) -> None:

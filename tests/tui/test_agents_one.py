@@ -5,6 +5,7 @@ replayed. Real engine, real store, a scripted server at the network.
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 
 import pytest
@@ -165,7 +166,7 @@ async def test_what_it_asks_is_answered_in_place(serve: Serve, tmp_path: Path) -
         await app.pilot.press("a")
         block = shown(app).asking.focused
         assert block is not None
-        await app.until(lambda: block.takes_keys(asyncio.get_running_loop().time()))
+        await app.until(lambda: block.takes_keys(time.monotonic()))
         await app.pilot.press("3", *"not there", "enter")
         await app.until(lambda: "settled" in said(app))
         await app.until(lambda: said(app)[-1] == "asks")
@@ -174,7 +175,7 @@ async def test_what_it_asks_is_answered_in_place(serve: Serve, tmp_path: Path) -
         assert not (tmp_path / "x.txt").exists()
         again = shown(app).asking.current
         assert again is not None
-        await app.until(lambda: again.takes_keys(asyncio.get_running_loop().time()))
+        await app.until(lambda: again.takes_keys(time.monotonic()))
         await app.pilot.press("1")
         await app.until(lambda: (tmp_path / "x.txt").exists())
         await app.until(lambda: said(app)[-1] == "written")

@@ -8,8 +8,9 @@ from textual.binding import Binding
 from textual.dom import DOMNode
 
 from hermes_tui.app import HermesApp
-from hermes_tui.screens.agents.agent import AgentScreen, AgentTranscript
+from hermes_tui.screens.agents.agent import AgentScreen
 from hermes_tui.screens.agents.base import AgentsBase
+from hermes_tui.screens.agents.letters import AgentTranscript
 from hermes_tui.screens.agents.list import AgentList
 from hermes_tui.screens.agents.screen import AgentsScreen
 from hermes_tui.screens.chat import ChatScreen

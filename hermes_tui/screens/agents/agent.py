@@ -14,6 +14,7 @@ from hermes_engine.events import AgentStarted
 from hermes_tui.screens.agents.answering import Answering
 from hermes_tui.screens.agents.base import BESIDE, AgentsBase, Words
 from hermes_tui.screens.agents.beside import beside, header, keys
+from hermes_tui.screens.agents.letters import LETTERS, AgentTranscript
 from hermes_tui.screens.agents.replaying import Replaying
 from hermes_tui.screens.agents.talk import Talk
 from hermes_tui.texts import _
@@ -38,33 +39,6 @@ if TYPE_CHECKING:
 
 FRAME_SECONDS = 0.1
 """Between two pictures of a replay."""
-
-_LETTERS = {
-    "x": "stop",
-    "X": "stop(True)",
-    "r": "retry",
-    "d": "changes",
-    "o": "promote",
-    "a": "answer",
-    "m": "say",
-    "p": "replay",
-    "+": "speed(1)",
-    "-": "speed(-1)",
-    "q": "back",
-    "?": "keys",
-    "1": "app.screen('chat')",
-    "2": "app.screen('agents')",
-}
-
-
-class AgentTranscript(Transcript):
-    """A transcript whose brackets go to the agents beside this one, and whose `y` copies the result."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left_square_bracket", "screen.sibling(-1)", _("Agent before"), show=False, id="agent.previous"),
-        Binding("right_square_bracket", "screen.sibling(1)", _("Agent after"), show=False, id="agent.next"),
-        Binding("y", "screen.copy", _("Copy the result"), show=False, id="agent.copy"),
-    ]
 
 
 class AgentScreen(AgentsBase):
@@ -141,14 +115,15 @@ class AgentScreen(AgentsBase):
         known = set(self.talk.presenter.requests)
         self.talk.hear(events)
         self.asking.settled()
-        for key, block in list(self.talk.presenter.requests.items()):
-            if key not in known:
-                self.asking.offer(block)
         for event in events:
             # it was told something after its end: the same conversation, another agent
             if isinstance(event, AgentStarted) and event.session == self.item.session:
                 self.item = self.book.find(event.agent) or self.item
-        self.draw()
+        if set(self.talk.presenter.requests) != known:
+            for key, block in list(self.talk.presenter.requests.items()):
+                if key not in known:
+                    self.asking.offer(block)
+            self.draw()
 
     # Drawing
 
@@ -216,7 +191,7 @@ class AgentScreen(AgentsBase):
         """A letter that the transcript has no use for."""
         if self.replaying.replay is None and self.asking.intercept(message.character):
             self.draw()
-        elif action := _LETTERS.get(message.character):
+        elif action := LETTERS.get(message.character):
             await self.run_action(action)
 
     def action_back(self) -> None:

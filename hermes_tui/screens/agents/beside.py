@@ -43,7 +43,8 @@ def header(item: AgentItem, replay: Replay | None, width: int, now: float, look:
     right = [
         Part(f"{sign_of(item, look)[0]} {words}", _ROLES.get(item.sign, "soft"), "answer" if item.needs else "", 8)
     ]
-    right += [Part(part, "soft", weight=4) for part in (clock(item, now), *amounts(item)) if part]
+    figures = [part for part in (clock(item, now), *amounts(item)) if part]
+    right += [Part(part, "soft", weight=5 - place) for place, part in enumerate(figures)]
     return left, [*right, Part("", gap=1, weight=9)]
 
 

@@ -57,8 +57,8 @@ def list_line(line: Line, width: int, now: float, look: Look) -> Text:
     name = cut(f"{kind} {one_line(item.name)}".strip(), NAME, glyphs.ellipsis)
     left.append(name, strong).append(" " * max(1, NAME + 1 - Text(name).cell_len))
     right = Text(clock(item, now), look.faint)
-    if width >= ROOMY and item.tokens:
-        right = Text(f"{count_short(item.tokens):>6}  ", look.faint).append_text(right)
+    if width >= ROOMY:
+        right = Text(f"{count_short(item.tokens) if item.tokens else '':>6} {right.plain:>6}", look.faint)
     room = width - left.cell_len - right.cell_len - 2
     quiet = item.quiet(now)
     doing = _("quiet {time}").format(time=seconds_short(quiet)) if quiet else item.doing()

@@ -180,7 +180,7 @@ def matching(items: Iterable[AgentItem], typed: str) -> list[AgentItem]:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of the list: a heading, or an agent so many levels below the one it is drawn under."""
+    """A line of the list: an agent, so many levels below the one it is drawn under; else a heading, or nothing."""
 
     heading: str = ""
     item: AgentItem | None = None
@@ -199,7 +199,9 @@ def arranged(items: Sequence[AgentItem], sort: str = "need") -> list[Line]:
         ordered = sorted(here, key=_newest) if sort == "newest" else sorted(here, key=_urgent)
         lines = [Line(item=item) for item in ordered]
     for heading, group in ((_("Ended"), sorted(ended, key=_last)), (_("In other programs"), sorted(away, key=_urgent))):
-        lines += [Line(heading), *(Line(item=item) for item in group)] if group else []
+        if group:
+            lines += [Line()] if lines else []
+            lines += [Line(heading), *(Line(item=item) for item in group)]
     return lines
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import time
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
@@ -21,6 +22,7 @@ from hermes_tui.screens.host import SCREENS
 from hermes_tui.texts import _
 from hermes_tui.widgets import chrome
 from hermes_tui.widgets.bar import Part
+from hermes_tui.widgets.blocks import Option, RequestBlock
 from hermes_tui.widgets.look import look_of
 from hermes_tui.widgets.transcript import Transcript
 
@@ -189,8 +191,9 @@ class AgentsScreen(AgentsBase):
     # Keys
 
     def on_key(self, event: events.Key) -> None:
-        """Letters of the filter, while it is typed."""
+        """Letters of the filter, while it is typed; digits that answer what is asked beside the list."""
         if not self._typing:
+            self._digit(event)
             return
         typed = self._filter or ""
         if event.key == "enter":
@@ -208,6 +211,40 @@ class AgentsScreen(AgentsBase):
         event.stop()
         event.prevent_default()
         self.draw()
+
+    def _digit(self, event: events.Key) -> None:
+        block = self._asked()
+        option = (
+            block.option_for(event.character) if block and event.character and event.character.isdecimal() else None
+        )
+        if block is not None and option is not None:
+            event.stop()
+            event.prevent_default()
+            self._choose(block, option)
+
+    def _asked(self) -> RequestBlock | None:
+        """What the chosen agent asks, if it is in view."""
+        item = self.list.chosen
+        shown = item is not None and self.query_one("#detail").display and self.talk.shows(item)
+        return next(iter(self.talk.waiting()), None) if shown else None
+
+    def _choose(self, block: RequestBlock, option: Option) -> None:
+        item = self.list.chosen
+        if item is None:
+            return
+        if option.asks_text or not block.takes_keys(time.monotonic()):
+            self.open_agent(item, purpose="answer")
+            return
+        from hermes_engine.requests import Answer
+
+        answer = Answer(option.choice, option.note)  # type: ignore[arg-type]
+        self.run_worker(self.acting.answer(item, block.request, answer), exit_on_error=False)
+        if item.place == "elsewhere":
+            self.talk.answered(block)
+
+    def on_transcript_chosen(self, message: Transcript.Chosen) -> None:
+        """A choice of a request was clicked."""
+        self._choose(message.block, message.option)
 
     def on_paste(self, event: events.Paste) -> None:
         """Pasted text is for the filter."""
