@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +15,11 @@ from hermes_tui.cli.asking import sure
 from hermes_tui.cli.shape import Group
 from hermes_tui.commands.setup import flat, shown_value
 from hermes_tui.printing.records import out_json, out_table
-from hermes_tui.printing.streams import is_terminal, out
+from hermes_tui.printing.streams import err, is_terminal, out
 from hermes_tui.texts import _
 
 if TYPE_CHECKING:
+    from hermes_engine.board import Board
     from hermes_engine.profiles import ProfileInfo
 
 
@@ -135,7 +138,13 @@ def rename(name: str, new_name: str) -> None:
     """Give a profile another name."""
     from hermes_engine.profiles import rename as change
 
-    out(_("{old} is called {new} now").format(old=name, new=change(Home.from_env(), name, new_name).name))
+    new = change(Home.from_env(), name, new_name).name
+    out(_("{old} is called {new} now").format(old=name, new=new))
+    cards = 0
+    for board in _boards():
+        cards += board.reassign(name, new, by="profile rename")
+    if cards:
+        out(_("{n} open cards of the board go to {new} now").format(n=cards, new=new))
 
 
 @profile.command()
@@ -152,7 +161,27 @@ def delete(name: str, yes: bool) -> int:
         return 1
     remove(home, name)
     out(_("deleted {name}").format(name=name))
+    left = [
+        card.id
+        for board in _boards()
+        for card in board.cards()
+        if card.finished is None and name in (card.assignee, card.reviewer)
+    ]
+    if left:
+        line = _("cards still name it and wait: {cards}; give them to another: hermes kanban assign ID PROFILE")
+        err(line.format(cards=", ".join(left[:20])))
     return 0
+
+
+def _boards() -> Iterator[Board]:
+    """Every board there is, open for one round of the loop."""
+    from hermes_engine.board import Boards
+    from hermes_engine.profiles import resolve
+
+    boards = Boards(Home.from_env(), resolve().settings.kanban)
+    for slug in boards.names():
+        with contextlib.closing(boards.open(slug, only_read=True)) as board:
+            yield board
 
 
 @profile.command()

@@ -217,3 +217,19 @@ def test_hermes_kanban_run_once_from_the_command_line(serve: Serve, tmp_path: Pa
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     shown = json.loads(hermes("kanban", "show", "k1", "--json").stdout)
     assert (shown["status"], shown["result"]) == ("done", "done: Card k1: say hello")
+
+
+def test_cards_follow_a_profile_that_is_renamed_and_are_named_when_it_goes(tmp_path: Path) -> None:
+    def hermes(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "hermes_tui.cli", *words]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+
+    assert hermes("profile", "create", "coder", "--description", "writes code").returncode == 0
+    assert hermes("kanban", "create", "x", "--assignee", "coder").returncode == 0
+    renamed = hermes("profile", "rename", "coder", "builder")
+    assert "1 open cards of the board go to builder now" in renamed.stdout
+    assert json.loads(hermes("kanban", "show", "k1", "--json").stdout)["assignee"] == "builder"
+    gone = hermes("profile", "delete", "builder", "-y")
+    assert gone.returncode == 0
+    assert "cards still name it and wait: k1" in gone.stderr
+    assert json.loads(hermes("kanban", "show", "k1", "--json").stdout)["reason"] == "no profile builder here"
