@@ -144,7 +144,7 @@ class Assembly:
             on_job_end=on_job_end,
         )
         if above is not None:
-            return Hands(workspace, sandbox, above.child(spec.mode, workspace))
+            return Hands(workspace, sandbox, above.child(spec.mode, workspace, deny=settings.approvals.deny))
         gate = Gate(
             spec.mode,
             self.broker,

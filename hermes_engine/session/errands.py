@@ -47,7 +47,7 @@ def carry_out(order: Order, supervisor: Supervisor, broker: Broker, open: dict[s
         case "steer":
             talk = open.get(row.session) if row else None
             if talk is not None:
-                talk.steer(str(order.payload.get("text", "")))
+                talk.say(str(order.payload.get("text", "")))
         case "answer":
             choice = order.payload.get("choice", "no")
             note = str(order.payload.get("note", ""))

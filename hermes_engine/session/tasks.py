@@ -117,6 +117,8 @@ class Tasks:
             above=chat.hands.gate,
         )
         tree = self._delegation.tree_of(chat.agent_id) if kind == "child" else None
+        if tree is not None:
+            tree.started = 0  # a person's act begins to count anew
         place = await planned_worktree(spec.cwd, spec.name) if worktree else None
         task = await self._delegation.opened(spec, assembly, origin, prompt, tree=tree, place=place)
         self._delegation.begin(task, prompt)
@@ -133,12 +135,7 @@ class Tasks:
         talk = self._open.get(row.session if row else self.record(agent).session)
         if talk is None:
             return self._run(self._again(self.record(agent), text))
-
-        def hand_over() -> None:
-            if not talk.steer(text) and (first := talk.turns.enqueue(text)) is not None:
-                talk.begin(first)
-
-        self._soon(hand_over)
+        self._soon(partial(talk.say, text))
         return self._row(talk)
 
     def retry(self, agent: str) -> AgentRow:

@@ -142,15 +142,18 @@ class Gate:
         """Changes the mode, also while a call waits: that one keeps waiting. Raises ConfigError."""
         self.mode = mode
 
-    def child(self, mode: Mode | str, workspace: Workspace | None = None) -> Gate:
-        """The gate of an agent that this one starts: never freer, with the rules of the settings, not the answers."""
-        allow, deny = self._texts
+    def child(self, mode: Mode | str, workspace: Workspace | None = None, *, deny: Sequence[str] = ()) -> Gate:
+        """The gate of an agent that this one starts: never freer, with the rules of the settings, not the answers.
+
+        `deny`: rules of its own settings, which may only take away.
+        """
+        allow, denied = self._texts
         return Gate(
             mode,
             self.broker,
             workspace or self.workspace,
             allow=allow,
-            deny=deny,
+            deny=tuple(dict.fromkeys([*denied, *deny])),
             on_always=self._on_always,
             trust=self.trust,
             above=self,

@@ -200,6 +200,11 @@ class Conversation:
         self._revive("")
         self._start(lambda emit: self._compact(hint, emit))
 
+    def say(self, text: str) -> None:
+        """A person says something: before its next step while it works, else as its next turn."""
+        if not self.steer(text) and (first := self.turns.enqueue(text)) is not None:
+            self.begin(first)
+
     def steer(self, text: str) -> bool:
         """Hands text to the running turn; False when none can take it."""
         if self._agent is None or not self.turns.busy:

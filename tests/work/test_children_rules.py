@@ -167,6 +167,36 @@ def test_f3_10_a_profile_brings_its_own_server_model_and_key(
     assert [path for path in written if key.encode() in path.read_bytes()] == []
 
 
+def test_f3_8_a_profile_brings_no_tools_its_parent_lacks(hear: Hear, configure: Configure, isolated_home: Path) -> None:
+    configure("toolsets: [file, delegation]\ndelegation: {max_depth: 1}\n")
+    folder = isolated_home / "profiles" / "wide"
+    folder.mkdir(parents=True)
+    (folder / "config.yaml").write_text("toolsets: [all]\n")
+    heard = hear(by_prompt({"go": [spawn({"prompt": "child", "profile": "wide"}), say("ok")]}))
+    heard.ask("go")
+    assert children(heard, "child")[0].tools == ["read_file", "write_file", "patch", "search_files"]
+
+
+def test_a_grandchild_of_a_child_on_a_profile_stays_with_its_server_and_key(
+    hear: Hear, serve: Serve, configure: Configure, isolated_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-default-12345678")
+    own = serve(by_prompt({"child": [spawn("deep 1", {"prompt": "deep 2", "profile": "default"}), say("ok")]}))
+    configure("{}\n")
+    folder = isolated_home / "profiles" / "checker"
+    folder.mkdir(parents=True)
+    (folder / "config.yaml").write_text(f"model: own-model\nbase_url: {own.base_url}\n")
+    (folder / ".env").write_text("OPENAI_API_KEY=sk-of-the-profile-12345678\n")
+    heard = hear(by_prompt({"go": [spawn({"prompt": "child", "profile": "checker"}), say("ok")]}))
+    heard.ask("go")
+    asked = {first_user(seen): (seen.body["model"], seen.headers["authorization"]) for seen in own.requests}
+    key = "Bearer sk-of-the-profile-12345678"
+    assert asked == {"child": ("own-model", key), "deep 1": ("own-model", key)}
+    other = {first_user(seen): (seen.body["model"], str(seen.headers)) for seen in heard.server.requests}
+    assert set(other) == {"go", "deep 2"}
+    assert all(model != "own-model" and "of-the-profile" not in headers for model, headers in other.values())
+
+
 def test_an_unknown_profile_is_an_error_of_that_task_alone(hear: Hear) -> None:
     heard = hear(by_prompt({"go": [spawn({"prompt": "child 1", "profile": "nobody"}, "child 2"), say("ok")]}))
     heard.ask("go")

@@ -296,6 +296,15 @@ def test_a_task_may_start_children_and_hands_their_results_to_itself_alone(hear:
     assert heard.engine.agents()[1].usage.total_tokens == 4 * 15
 
 
+def test_the_ceiling_of_a_turn_does_not_add_up_over_what_a_person_starts(hear: Hear, configure: Configure) -> None:
+    configure("delegation: {max_per_turn: 2}\n")
+    heard = hear(by_prompt({"work": [spawn("low 1", "low 2"), say("done")]}))
+    for number in range(3):
+        heard.engine.tasks.start(heard.session, f"work {number}", kind="child")
+        ended(heard, 3 * (number + 1))
+    assert len([seen for seen in heard.server.requests if first_user(seen).startswith("low")]) == 6
+
+
 def test_f12_3_tasks_and_the_chat_each_keep_their_own_folder(hear: Hear) -> None:
     script = {"work": [call("terminal", {"command": "mkdir -p one && cd one"}),
                        call("terminal", {"command": "pwd; sleep 0.2"}), say("ok")],

@@ -110,6 +110,24 @@ def test_deny_rules_of_the_settings_hold_at_every_depth(hear: Hear, configure: C
     assert (denied.status, "touch" in denied.text) == ("denied", True)
 
 
+def test_deny_rules_of_a_profile_hold_for_a_child_on_it_and_its_allow_rules_do_not(
+    hear: Hear, configure: Configure, isolated_home: Path
+) -> None:
+    configure("{}\n")
+    folder = isolated_home / "profiles" / "intern"
+    folder.mkdir(parents=True)
+    (folder / "config.yaml").write_text(
+        'approvals: {mode: yolo, allow: ["terminal(mkdir *)"], deny: ["terminal(touch *)"]}\n'
+    )
+    work = [call("terminal", {"command": "mkdir b"}), call("terminal", {"command": "touch a"}), say("x")]
+    script = {"go": [spawn({"prompt": "low", "profile": "intern"}), say("ok")], "low": work}
+    heard = hear(by_prompt(script), mode="ask")
+    heard.ask("go")
+    made, touched = [event for event in heard.of(ToolFinished) if event.name == "terminal"]
+    assert (made.status, "nobody is here" in made.text) == ("denied", True)
+    assert (touched.status, "rule" in touched.text) == ("denied", True)
+
+
 def test_a_child_cannot_read_the_keys_of_the_home(hear: Hear, configure: Configure, isolated_home: Path) -> None:
     configure("{}\n")
     (isolated_home / ".env").write_text(f"OTHER_API_KEY={KEY}\n")
