@@ -103,7 +103,7 @@ class HermesApp(App[int]):
         """The first picture is out: now everything else."""
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             with suppress(NotImplementedError, RuntimeError, ValueError):
-                asyncio.get_running_loop().add_signal_handler(number, self.leaving.leave, 128 + number)
+                asyncio.get_running_loop().add_signal_handler(number, self.leaving.signalled, number)
         self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
         self._pulse = self.set_interval(FRAME_SECONDS, self._beat, pause=True)
         self.set_timer(FRAME_SECONDS / 8, lambda: self.run_worker(self._boot(), exit_on_error=True))
@@ -268,9 +268,11 @@ def run_app(
     if desk.engine is None and app.failure is not None:
         raise app.failure
     again = desk.resumable
-    desk.close(GRACE_SECONDS)
+    process = desk.close(GRACE_SECONDS)
     if again and code == 0:
         streams.err(_("To go on with this chat: hermes --resume {id}").format(id=again))
+    if process:
+        streams.err(_("What was at work goes on in process {process} · hermes tasks list").format(process=process))
     if app.failure is not None:
         streams.error(app.failure.line)
     running.end_process(code if code is not None else app.return_code or 1)

@@ -21,7 +21,7 @@ from hermes_tui.widgets.facts import AskFact, ContextFact, PlaceFacts, WorkFacts
 
 if TYPE_CHECKING:
     from hermes_engine.profiles import Resolved
-    from hermes_engine.session import Engine, SessionView
+    from hermes_engine.session import AgentRow, Engine, SessionView
     from hermes_tui.bridge import Bridge
     from hermes_tui.outcomes import Outcome
     from hermes_tui.presenter.past import Past
@@ -73,6 +73,8 @@ class Desk:
         self.mode = start.mode or "ask"
         self.cwd = start.cwd
         self.began = 0.0
+        self.leave_behind = False
+        """Whether what is at work goes on in a process of its own when this one ends."""
 
     @cached_property
     def bridge(self) -> Bridge:
@@ -145,12 +147,22 @@ class Desk:
         except HermesError:
             return []
 
-    def close(self, grace: float = 1.5) -> None:
-        """Ends everything. Blocks up to about `grace` seconds."""
+    def close(self, grace: float = 1.5) -> int:
+        """Ends everything. Blocks up to about `grace` seconds, a few more where work is left behind.
+
+        Returns the process that goes on with what is left behind, 0 for none.
+        """
         if "bridge" in self.__dict__:
             self.bridge.disconnect()
-        if self.engine is not None:
-            self.engine.close(grace)
+        if self.engine is None or self.resolved is None:
+            return 0
+        left = self.engine.leave() if self.leave_behind and not self.start.ephemeral else []
+        self.engine.close(grace)
+        if not left:
+            return 0
+        from hermes_tui.leaving_behind import go_on_without_us
+
+        return go_on_without_us(left, self.resolved)
 
     # On the app's loop
 
@@ -199,15 +211,22 @@ class Desk:
 
     def running(self) -> list[str]:
         """What would be stopped by leaving, a line each."""
-        if self.engine is None:
-            return []
-        running = [row for row in self.engine.agents() if row.state == "running"]
-        return [" ".join(part for part in (row.name, row.title, row.activity) if part) for row in running]
+        rows = self._at_work()
+        return [" ".join(part for part in (row.name, row.title, row.activity) if part) for row in rows]
+
+    @property
+    def may_leave(self) -> bool:
+        """Whether something at work can go on in a process of its own."""
+        return not self.start.ephemeral and any(row.kind != "batch" for row in self._at_work())
+
+    def _at_work(self) -> list[AgentRow]:
+        engine = self.engine
+        return [row for row in engine.agents() if engine.supervisor.at_work(row.id)] if engine is not None else []
 
     @property
     def alive(self) -> bool:
         """Whether anything runs, so that time has to be shown."""
-        return self.engine is not None and any(row.state == "running" for row in self.engine.agents())
+        return bool(self._at_work())
 
     def work_facts(self, ask: AskFact | None) -> WorkFacts:
         """What goes on, for the bars and the sidebar."""

@@ -23,9 +23,13 @@ LAST_SECONDS = 1.8
 """After the person left, the process is gone in this time whatever hangs."""
 
 
-def last_resort(code: int) -> None:
-    """Ends the process when leaving takes too long, the terminal put in order first."""
-    timer = threading.Timer(LAST_SECONDS, _vanish, [code])
+HANDOVER_SECONDS = 9.0
+"""The same where work is handed over to another process."""
+
+
+def last_resort(code: int, seconds: float = LAST_SECONDS) -> None:
+    """Ends the process when leaving takes longer than `seconds`, the terminal put in order first."""
+    timer = threading.Timer(seconds, _vanish, [code])
     timer.daemon = True
     timer.start()
 

@@ -224,6 +224,8 @@ class UiSettings(Section):
     """auto | on | off; auto shows it where the screen is wide enough."""
     language: str = "auto"
     """Language of the interface (`en`, `es`); `auto` follows the locale."""
+    on_hangup: Literal["stop", "leave"] = "stop"
+    """stop | leave: what becomes of work when the terminal goes; leave lets it go on in a process of its own."""
 
 
 class Settings(Section):

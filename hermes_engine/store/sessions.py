@@ -173,7 +173,7 @@ class SessionStore:
             limit: at most so many.
             cwd: only those of this folder.
             kinds: only of these kinds.
-            empty: also those without a message.
+            empty: also those without a message and without a task that was started from it.
         """
         marks = ",".join("?" * len(kinds))
         where = [f"s.kind IN ({marks})"]
@@ -182,7 +182,9 @@ class SessionStore:
             where.append("s.cwd = ?")
             values.append(path_value(cwd))
         if not empty:
-            where.append("EXISTS (SELECT 1 FROM messages m WHERE m.session = s.id)")
+            said = "EXISTS (SELECT 1 FROM messages m WHERE m.session = s.id)"
+            started = "EXISTS (SELECT 1 FROM sessions c WHERE c.parent = s.id)"
+            where.append(f"({said} OR {started})")
         return self._rows(" AND ".join(where), values, limit)
 
     def latest(self, cwd: Path | None = None) -> SessionRow | None:

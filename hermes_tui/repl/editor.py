@@ -46,7 +46,7 @@ def run_editor(opening: Opening) -> int:
         with patch_stdout(raw=True):
             return asyncio.run(front.run(shell))
     finally:
-        shell.close()
+        shell.close(hung_up=front.hung_up)
 
 
 class EditorFront:
@@ -61,7 +61,7 @@ class EditorFront:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._session: PromptSession[str] | None = None
         self._draft = ""
-        self._left = False
+        self._left = self.hung_up = False
         self._code = 0
 
     # -- Front ----------------------------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ class EditorFront:
         """Reads lines until the shell is left."""
         loop = asyncio.get_running_loop()
         for number in _ENDS:
-            loop.add_signal_handler(number, self._end)
+            loop.add_signal_handler(number, self._end, number)
         session: PromptSession[str] = PromptSession(
             message=shell.prompt,
             multiline=True,
@@ -147,8 +147,8 @@ class EditorFront:
                 self._draft = text
         return self._code
 
-    def _end(self) -> None:
-        self._code = 130
+    def _end(self, number: int) -> None:
+        self._code, self.hung_up = 130, number == signal.SIGHUP
         self.leave()
 
     def _wake(self) -> None:

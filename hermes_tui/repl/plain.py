@@ -35,7 +35,7 @@ def run_plain(opening: Opening, *, attended: bool) -> int:
     try:
         return front.run(shell)
     finally:
-        shell.close()
+        shell.close(hung_up=front.hung_up)
 
 
 class PlainFront:
@@ -48,7 +48,7 @@ class PlainFront:
         self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._wanted = threading.Semaphore(0)
         self._asked = False
-        self._left = False
+        self._left = self.hung_up = False
         self._ended = False
         self._code = 0
         self._prompted = ""
@@ -152,8 +152,9 @@ class PlainFront:
 
     def _signalled(self, shell: Shell, number: int) -> None:
         if number in _ENDS or not self._attended:
-            self._code = 130
-            shell.stop()
+            self._code, self.hung_up = 130, number == signal.SIGHUP and self._attended
+            if not self.hung_up:
+                shell.stop()
             self._left = True
         else:
             shell.interrupt()

@@ -31,6 +31,7 @@ from hermes_tui.commands.listing import money, thousands
 from hermes_tui.outcomes import Outcome, kept, told
 from hermes_tui.printing.lines import EventLines, Line, outcome_lines, request_lines
 from hermes_tui.printing.outputs import output_lines
+from hermes_tui.repl.going import Going
 from hermes_tui.repl.host import ShellHost
 from hermes_tui.repl.watching import Watch
 from hermes_tui.texts import _, ngettext
@@ -109,6 +110,7 @@ class Shell:
         self.waiting: dict[str, ApprovalAsked | QuestionAsked] = {}
         self.failed = 0
         self.watch = Watch(self, attended=attended)
+        self.going = Going(self, attended=attended)
         self._shown_at = 0.0
         self._asked_to_leave = -math.inf
         self.engine: Engine = Engine(self.resolved, self._sink, attended=attended)
@@ -203,6 +205,7 @@ class Shell:
         elif isinstance(event, AgentFinished) and told(event) and event.owner == self.session:
             self.failed += event.state != "done"
             self.engine.tasks.seen([event.agent])
+        self.going.look()
         self.front.changed()
 
     def _request_lines(self, event: ApprovalAsked | QuestionAsked) -> list[Line]:
@@ -213,7 +216,7 @@ class Shell:
 
     def take(self, text: str) -> bool:
         """Does what a typed line means. False when it belongs back in the prompt; the reason is shown."""
-        if not text.strip() and self.watch.end():
+        if self.going.answered(text) or (not text.strip() and self.watch.end()):
             return True
         if self.waiting and not text.startswith("/"):
             return self._take_answer(text)
@@ -293,24 +296,16 @@ class Shell:
             self.front.leave()
             return
         self._asked_to_leave = time.monotonic()
-        self.say("text", _("Ctrl+C again to leave.") + self._running_words())
+        self.say("text", _("Ctrl+C again to leave.") + self.going.stops())
 
     def ask_quit(self) -> None:
-        """Leaves; asks once more while something runs."""
-        running = self._running_words()
-        if running and time.monotonic() - self._asked_to_leave > 2 * AGAIN_SECONDS:
-            self._asked_to_leave = time.monotonic()
-            self.say("text", _("Still at work.") + running + " " + _("Once more to stop it and leave."))
-            return
-        self.front.leave()
+        """Leaves; asks first what shall become of what runs."""
+        if self.going.ask():
+            self.front.leave()
 
-    def _running_words(self) -> str:
-        names = [row.name for row in self.engine.agents() if row.state == "running"]
-        return " " + _("Leaving stops: {names}.").format(names=", ".join(names)) if names else ""
-
-    def close(self) -> None:
-        """Ends the engine; blocks for up to a few seconds."""
-        self.engine.close()
+    def close(self, *, hung_up: bool = False) -> None:
+        """Ends the engine; blocks for up to a few seconds. `hung_up`: the terminal has gone."""
+        self.going.close(hung_up=hung_up)
 
     # -- changing the chat ----------------------------------------------------------------------------------------
 
@@ -343,7 +338,7 @@ class Shell:
     def prompt(self) -> str:
         """The words before the cursor."""
         if not self.waiting:
-            return self.watch.prompt
+            return self.going.prompt or self.watch.prompt
         request = next(iter(self.waiting.values()))
         if isinstance(request, QuestionAsked):
             return f"◆ {one_line(request.question, 50)} ❯ "

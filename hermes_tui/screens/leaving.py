@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -53,9 +54,11 @@ class Leaving:
     async def _ask(self, at_work: list[str]) -> None:
         from hermes_tui.screens.overlays.card import QuitDialog
 
-        answer = await self._app.push_screen_wait(QuitDialog(at_work))
-        if answer == "stop":
+        answer = await self._app.push_screen_wait(QuitDialog(at_work, may_leave=self._desk.may_leave))
+        if answer in ("stop", "leave"):
+            self._desk.leave_behind = answer == "leave"
             self.leave()
+            return
         self._chat.sending.stay_open = self._stay if answer == "wait" else None
         self._chat.refresh_facts()
         self.done()
@@ -70,8 +73,14 @@ class Leaving:
         if self._chat.sending.stay_open is not None and not self._desk.running():
             self.leave()
 
+    def signalled(self, number: int) -> None:
+        """The system wants us gone, or the terminal has gone."""
+        ui = self._desk.resolved.settings.ui if self._desk.resolved is not None else None
+        self._desk.leave_behind = number == signal.SIGHUP and ui is not None and ui.on_hangup == "leave"
+        self.leave(128 + number)
+
     def leave(self, code: int = 0) -> None:
         """Leaves now; whatever hangs, the process is gone soon."""
         if not self._app.is_headless:
-            running.last_resort(code)
+            running.last_resort(code, running.HANDOVER_SECONDS if self._desk.leave_behind else running.LAST_SECONDS)
         self._app.exit(code, return_code=code)

@@ -10,6 +10,7 @@ from hermes_tui.repl.shell import ANSWER_DELAY_SECONDS
 from tests.conftest import Serve
 from tests.e2e.program import hermes
 from tests.e2e.test_repl import shell
+from tests.e2e.test_tasks import soon, states
 from tests.server.answers import Answer, Seen, call, hang, say
 from tests.work.dead import killed_at_work
 from tests.work.support import by_prompt, first_user, spawn
@@ -109,3 +110,40 @@ def test_a_pipe_waits_for_what_runs_beside_the_chat(serve: Serve, tmp_path: Path
     lines = "/background look around\n"
     done = hermes("repl", "--base-url", server.base_url, "-m", "m", cwd=tmp_path, stdin=lines)
     assert (done.code, done.out) == (0, "⚙ look runs in the background · /tasks\nfound it\n")
+
+
+def test_leaving_while_a_task_runs_asks_and_can_wait_for_it(serve: Serve, tmp_path: Path) -> None:
+    server = serve(by_prompt({"look": [WAITS, say("found it")]}))
+    with shell(server.base_url, "--mode", "yolo", cwd=tmp_path) as terminal:
+        terminal.until("❯")
+        terminal.line("/background look around")
+        terminal.until("runs in the background")
+        terminal.line("/quit")
+        terminal.until("1 stop it and leave")
+        terminal.until("Leaving stops: look.")
+        terminal.send("\r")
+        terminal.until("Staying.")
+        terminal.send("\x04")
+        terminal.until(lambda _: terminal.text.count("quit? 1 stop") == 2)
+        terminal.line("2")
+        terminal.until("Leaves when it is done")
+        (tmp_path / "go").touch()
+        terminal.until("found it")
+        assert terminal.ended() == 0
+
+
+def test_a_task_left_working_goes_on_without_the_shell(serve: Serve, tmp_path: Path) -> None:
+    server = serve(by_prompt({"look": hang(60)}))
+    with shell(server.base_url, cwd=tmp_path) as terminal:
+        terminal.until("❯")
+        terminal.line("/background look around")
+        terminal.until(lambda _: len(server.requests) == 1)
+        server.script = by_prompt({"look": say("found it")})
+        terminal.line("/quit")
+        terminal.until("3 leave it working")
+        terminal.line("3")
+        terminal.until("goes on in process")
+        assert terminal.ended() == 0
+    assert soon(lambda: "done" in states().values())
+    with shell(server.base_url, "--continue", cwd=tmp_path) as terminal:
+        terminal.until("found it")

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import signal
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from hermes_engine.paths import Home
+from hermes_engine.store.agents import AgentStore
+from hermes_engine.store.migrations import open_state
+from hermes_tui.leaving_behind import LOG
 from hermes_tui.running import loader_of, peeked_theme
 from hermes_tui.screens import leaving
 from tests.conftest import Serve
-from tests.server.scripted import hang
+from tests.server.scripted import hang, say
 from tests.tui.live import live, settings
 from tests.tui.stage import StageApp, screen_text, settle, stage
+from tests.work.support import by_prompt
 
 
 class Clock:
@@ -67,7 +75,7 @@ async def test_leaving_while_a_turn_runs_is_a_question(serve: Serve, tmp_path: P
         await app.until(lambda: app.desk.busy)
         await app.pilot.press("ctrl+d")
         await app.shows("1 thing still runs")
-        await app.pilot.press("3")
+        await app.pilot.press("4")
         await app.until(lambda: len(app.app.screen_stack) == 1)
         assert app.app.return_code is None
         assert app.desk.busy
@@ -88,6 +96,57 @@ async def test_leaving_can_wait_for_the_end(serve: Serve, tmp_path: Path) -> Non
         assert app.app.return_code is None
         await app.shows("quits when it is done · Esc keeps it open")
         await app.until(lambda: app.app.return_code == 0)
+
+
+async def test_what_is_left_working_goes_on_in_a_process_of_its_own(serve: Serve, tmp_path: Path) -> None:
+    server = serve(by_prompt({"hello": say("hi"), "look": hang(60)}))
+    async with live(settings(server), tmp_path) as app:
+        await app.ready()
+        await app.say("hello")
+        await app.shows("hi")
+        await app.idle()
+        session = app.desk.session
+        await app.say("/background look around")
+        await app.until(lambda: len(server.requests) == 2)
+        await app.pilot.press("ctrl+d")
+        await app.shows("look around")
+        await app.shows("Leave it working and quit")
+        server.script = by_prompt({"look": say("brought it")})
+        await app.pilot.press("3")
+        await app.until(lambda: app.app.return_code == 0)
+    with closing(open_state(Home.from_env().state_db)) as database:
+        agents = AgentStore(database)
+        came = await asyncio.to_thread(server.wait_until, lambda: bool(agents.unseen(session)), 30)
+        assert came, (Home.from_env().logs / LOG).read_text()
+        states = {record.state: record.answer for record in agents.list(kinds=("background",))}
+        assert states == {"handed over": "", "done": "brought it"}
+    asked = [message["content"] for message in server.requests[-1].messages if message["role"] == "user"]
+    assert asked == ["look around"]
+    async with live(settings(server), tmp_path, continue_last=True) as app:
+        await app.shows("brought it")
+
+
+@pytest.mark.parametrize("what", ["stop", "leave"])
+async def test_when_the_terminal_goes_work_is_stopped_or_left_as_set(what: str, serve: Serve, tmp_path: Path) -> None:
+    Home.from_env().ensure().config.write_text(f"ui: {{on_hangup: {what}}}\n")
+    server = serve(by_prompt({"look": hang(60)}))
+    async with live(settings(server), tmp_path) as app:
+        await app.ready()
+        await app.say("/background look around")
+        await app.until(lambda: server.requests)
+        server.script = by_prompt({"look": say("brought it")})
+        os.kill(os.getpid(), signal.SIGHUP)
+        await app.until(lambda: app.app.return_code == 129)
+    with closing(open_state(Home.from_env().state_db)) as database:
+        agents = AgentStore(database)
+        end = "done" if what == "leave" else "cancelled"
+        came = await asyncio.to_thread(server.wait_until, lambda: end in states_of(agents), 30)
+        assert came, (Home.from_env().logs / LOG).read_text()
+        assert states_of(agents) == ({"handed over", "done"} if what == "leave" else {"cancelled"})
+
+
+def states_of(agents: AgentStore) -> set[str]:
+    return {record.state for record in agents.list(kinds=("background",))}
 
 
 async def test_esc_keeps_open_what_would_close_when_it_is_done(serve: Serve, tmp_path: Path) -> None:

@@ -144,23 +144,27 @@ MAX_LISTED = 6
 
 
 class QuitDialog(Card):
-    """What still runs, and what shall become of it: stop | wait | "" (stay). Ctrl+C or Ctrl+D once more stops it."""
+    """What still runs, and what shall become of it: stop | wait | leave | "" (stay). Ctrl+C or Ctrl+D once more stops
+    it. `may_leave`: whether some of it can go on without this program.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c,ctrl+d", "leave", _("Stop it and quit"), show=False, id="quit.leave", priority=True),
     ]
 
-    def __init__(self, running: Sequence[str]) -> None:
+    def __init__(self, running: Sequence[str], *, may_leave: bool = False) -> None:
         lines = [f"  {line}" for line in running[:MAX_LISTED]]
         if len(running) > MAX_LISTED:
             lines.append(_("  and {count} more").format(count=len(running) - MAX_LISTED))
         heading = ngettext("{count} thing still runs", "{count} things still run", len(running))
+        leave = Choice("leave", _("Leave it working and quit"), _("`hermes tasks` shows it"))
         super().__init__(
             heading.format(count=len(running)),
             lines,
             [
                 Choice("stop", _("Stop and quit"), _("what was done so far is kept")),
                 Choice("wait", _("Quit when it is done"), _("this screen stays open until then")),
+                *([leave] if may_leave else []),
                 Choice("", _("Stay")),
             ],
             _("Ctrl+C again stops and quits · Esc stays"),
