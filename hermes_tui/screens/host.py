@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from hermes_engine.errors import HermesError, NotConfigured
 from hermes_engine.paths import private_dir, write_atomic
+from hermes_tui.cleaning import one_line
+from hermes_tui.screens.steady import SteadyScreen
 from hermes_tui.texts import _
 from hermes_tui.widgets.blocks import NoticeBlock, OutputBlock
 
@@ -103,7 +105,8 @@ class Host:
         return _("Copied 1 line") if lines == 1 else _("Copied {count} lines").format(count=lines)
 
     def set_draft(self, text: str) -> None:
-        """Puts text into the prompt."""
+        """Puts text into the prompt, which comes into view."""
+        self._soon(self._run_action, "screen('chat')")
         self._soon(self.chat.prompt.set_draft, text)
 
     def steer(self, text: str) -> None:
@@ -138,6 +141,8 @@ class Host:
 
     def _say(self, block: OutputBlock) -> None:
         self.chat.output(block)
+        if (screen := self._app.screen) is not self.chat and isinstance(screen, SteadyScreen):
+            screen.remark(_("In the chat: {words}").format(words=one_line(block.title or block.text, 200)))
         self.desk.refresh()
         self.chat.refresh_facts()
 

@@ -25,6 +25,9 @@ class SteadyScreen(Screen[ScreenResultType]):
     def hear(self, events: Sequence[Event]) -> None:
         """Events of all agents, as they come."""
 
+    def remark(self, words: str) -> None:
+        """A passing word."""
+
     def recolour(self) -> None:
         """Colours of code have arrived, or the theme is another one: what keeps the old ones is drawn again."""
 

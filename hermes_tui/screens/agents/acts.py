@@ -111,8 +111,17 @@ class Acting:
         """Copies its result, else what it `said` last."""
         record = item.record
         text = (record.answer or record.error) if record else ""
-        text = text or said
+        text = text or said or self._last_words(item)
         self._remark(self._host.copy(text) if text else _("{name} has said nothing yet").format(name=item.name))
+
+    def _last_words(self, item: AgentItem) -> str:
+        """What an agent at work here said last."""
+        engine = self._desk.engine
+        try:
+            messages = engine.view(item.session).messages if engine is not None and item.place == "here" else ()
+        except HermesError:
+            return ""
+        return next((one.content for one in reversed(messages) if one.role == "assistant" and one.content), "")
 
     def promote(self, item: AgentItem) -> bool:
         """Opens its conversation as the chat; whether that may be."""

@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 
 from hermes_engine.events import AgentStarted
+from hermes_tui.cleaning import one_line
 from hermes_tui.screens.agents.answering import Answering
 from hermes_tui.screens.agents.base import BESIDE, AgentsBase, Words
 from hermes_tui.screens.agents.beside import beside, header, keys
@@ -88,7 +89,7 @@ class AgentScreen(AgentsBase):
         self.replaying.end()
         self.item = item
         self.book.chosen = item.id
-        self.prompt.label = item.name
+        self.prompt.label = one_line(item.name)
         self.prompt.redraw()
         self.prompt.set_draft(self.book.drafts.get(item.session, ""))
         self.draw()
@@ -104,6 +105,8 @@ class AgentScreen(AgentsBase):
             self.action_say()
         elif purpose == "changes":
             self.action_changes()
+        if not item.live and item.owner == self.desk.session:
+            self.desk.see([item.id])
         self.draw()
 
     def recolour(self) -> None:
@@ -349,7 +352,7 @@ class AgentScreen(AgentsBase):
         from hermes_tui.screens.agents.changes import Changes
 
         note = self.item.record.note if self.item.record else ""
-        self.app.push_screen(Changes(self.item.name, self.talk.changes, note))
+        self.app.push_screen(Changes(self.item.name, self.talk.changes, note, self.host.copy))
 
     def action_promote(self) -> None:
         """Opens it as the chat."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from hermes_tui.cleaning import one_line
 from hermes_tui.screens.agents.drawing import Talked, amounts, clock, facts, family, sign_of
 from hermes_tui.texts import _
 from hermes_tui.widgets.bar import Part
@@ -56,7 +57,7 @@ def beside(
     above = parent.name if parent is not None else _("you") if item.kind in ("background", "child") else ""
     lines: list[Text] = []
     if above:
-        lines.append(Text(_("Parent").upper() + "   ", look.soft).append(above, look.text))
+        lines.append(Text(_("Parent").upper() + "   ", look.soft).append(one_line(above), look.text))
     if item.place == "past" or not item.live:
         siblings = [other for other in book.siblings(item) if other.id == item.id or other.parent]
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -12,6 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.widgets import Static
 
+from hermes_tui.cleaning import one_line
 from hermes_tui.screens.agents.talk import Change
 from hermes_tui.screens.steady import SteadyModal
 from hermes_tui.texts import _
@@ -28,9 +29,10 @@ class Changes(SteadyModal[None]):
         Binding("escape,q,d", "close", _("Close"), show=False, id="changes.close", priority=True),
     ]
 
-    def __init__(self, name: str, changes: Sequence[Change], note: str) -> None:
+    def __init__(self, name: str, changes: Sequence[Change], note: str, copy: Callable[[str], object]) -> None:
         super().__init__()
-        self._title, self._changes, self._note = name, changes, note
+        self._title, self._changes, self._note = one_line(name), changes, note
+        self._copy = copy
         self.transcript = Transcript(id="changes")
 
     def compose(self) -> ComposeResult:
@@ -58,7 +60,7 @@ class Changes(SteadyModal[None]):
 
     def on_transcript_copied(self, message: Transcript.Copied) -> None:
         """A difference is wanted."""
-        self.app.copy_to_clipboard(message.text)
+        self._copy(message.text)
 
     def action_close(self) -> None:
         """Closes it."""

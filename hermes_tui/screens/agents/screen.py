@@ -13,6 +13,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 
+from hermes_tui.cleaning import one_line
 from hermes_tui.screens.agents.base import BESIDE, AgentsBase, Words
 from hermes_tui.screens.agents.drawing import amounts, clock, facts, sign_of
 from hermes_tui.screens.agents.items import SORTS, AgentItem, arranged, counts, matching
@@ -91,7 +92,17 @@ class AgentsScreen(AgentsBase):
         self.transcript.recolour()
 
     def hear(self, events: Sequence[Event]) -> None:
-        self.talk.hear(events)
+        if self.is_current:
+            self.talk.hear(events)
+
+    def on_screen_resume(self) -> None:
+        """What was not heard meanwhile is read again."""
+        self._shown = ("", "")
+
+    def on_unmount(self) -> None:
+        """Nothing is opened any more."""
+        if self._opening is not None:
+            self._opening.cancel()
 
     # Drawing
 
@@ -168,7 +179,7 @@ class AgentsScreen(AgentsBase):
             self._later(item)
         width = max(10, self.heading.size.width)
         sign, style = sign_of(item, look)
-        first = Text(f"{sign} ", style).append(item.name, look.strong).append(f"  {item.doing()}", look.soft)
+        first = Text(f"{sign} ", style).append(one_line(item.name), look.strong).append(f"  {item.doing()}", look.soft)
         figures = [clock(item, now), *amounts(item)]
         lines = [first, Text("  " + "  ".join(part for part in figures if part), look.faint)]
         self.heading.show(lines)

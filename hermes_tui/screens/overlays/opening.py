@@ -46,8 +46,17 @@ async def _keys(app: App[Any], host: Host, options: Options) -> None:
     items = [Item(str(place), row.keys, row.words, group=row.group) for place, row in enumerate(rows)]
     chosen = await app.push_screen_wait(Picker(_("Keys"), items, hint=_("Enter runs it · Esc closes")))
     if chosen is not None and (action := rows[int(chosen)].action):
-        target, _dot, rest = action.partition(".")
-        await (host.chat if target == "screen" else app).run_action(rest)
+        await _run_key(app, host, action)
+
+
+async def _run_key(app: App[Any], host: Host, action: str) -> None:
+    """Does what a key of the table does; what is the chat's, in the chat."""
+    target, _dot, rest = action.partition(".")
+    if target == "screen":
+        await app.run_action("screen('chat')")
+        await host.chat.run_action(rest)
+    else:
+        await app.run_action(rest)
 
 
 async def _palette(app: App[Any], host: Host, options: Options) -> None:
@@ -63,12 +72,11 @@ async def _palette(app: App[Any], host: Host, options: Options) -> None:
     if chosen is None:
         return
     if not chosen.startswith("/"):
-        target, _dot, rest = chosen.partition(".")
-        await (host.chat if target == "screen" else app).run_action(rest)
+        await _run_key(app, host, chosen)
     elif host.chat.completing.runs_as_is(chosen):
         dispatch(chosen, host)
     else:
-        host.chat.prompt.set_draft(f"{chosen} ")
+        host.set_draft(f"{chosen} ")
 
 
 async def _model(app: App[Any], host: Host, options: Options) -> None:
