@@ -196,19 +196,6 @@ def tool_message(call: ToolCall, text: str, status: str = "") -> Message:
     return Message("tool", text, tool_call_id=call.id, name=call.name, status=status)
 
 
-def open_calls(messages: Sequence[Message]) -> list[ToolCall]:
-    """The calls of the last assistant message that have no result yet, in order."""
-    answered: set[str] = set()
-    for message in reversed(messages):
-        if message.role == "tool":
-            answered.add(message.tool_call_id)
-        elif message.role == "assistant":
-            return [call for call in message.tool_calls if call.id not in answered]
-        else:
-            return []
-    return []
-
-
 def closed(messages: Iterable[Message], text: str = CANCELLED_RESULT) -> list[Message]:
     """The same conversation made valid: missing results added, stray or doubled ones dropped, order mended.
 

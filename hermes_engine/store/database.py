@@ -158,11 +158,6 @@ class Database:
         """A number that changes when another connection changed the file; ask on a thread that does not write."""
         return int(self.read("PRAGMA data_version")[0][0])
 
-    @property
-    def has_fts5(self) -> bool:
-        """Whether this SQLite can search full text."""
-        return any(row[0] == "ENABLE_FTS5" for row in self.read("PRAGMA compile_options"))
-
     def close(self) -> None:
         """Closes every thread's connection. Later use raises StateError."""
         with self._lock:

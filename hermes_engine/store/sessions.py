@@ -230,10 +230,6 @@ class SessionStore:
         """Records the approval mode."""
         self._set(session, "mode", mode)
 
-    def set_profile(self, session: str, profile: str) -> None:
-        """Records the profile."""
-        self._set(session, "profile", profile)
-
     def set_toolsets(self, session: str, toolsets: Sequence[str]) -> None:
         """Records the toolsets on offer."""
         self._set(session, "toolsets", json.dumps(list(toolsets)))
