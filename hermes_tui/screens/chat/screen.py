@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import events
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
@@ -202,8 +202,8 @@ class ChatScreen(SteadyScreen[None]):
     def fit(self) -> None:
         """Puts the parts where the size and the settings want them."""
         width, height = self.app.size
-        for name, on in chrome.layout(width, height, self.side_mode, drawer=self.tending.drawer).items():
-            self.set_class(on, name)
+        for name, holds in chrome.layout(width, height, self.side_mode, drawer=self.tending.drawer).items():
+            self.set_class(holds, name)
         self.peek.display = self.peek.display and width >= chrome.PEEK
         self.call_after_refresh(self.refresh_facts)
 
@@ -299,12 +299,12 @@ class ChatScreen(SteadyScreen[None]):
         """Something is wanted of agents."""
         self.tending.do(message.verb, message.agents)
 
-    def on_sidebar_moved(self) -> None:
-        """The peek pane follows the cursor."""
-        self.refresh_facts()
-
-    def on_descendant_focus(self) -> None:
-        """The keys go elsewhere: what Esc does has changed."""
+    @on(events.DescendantFocus)
+    @on(Sidebar.Moved)
+    @on(Transcript.EndShown)
+    @on(Transcript.Unseen)
+    def _stands_differently(self) -> None:
+        """What Esc does, whom the peek pane follows, whether a request may be answered or what is below has changed."""
         self.refresh_facts()
 
     def on_paste(self, event: events.Paste) -> None:
@@ -362,14 +362,6 @@ class ChatScreen(SteadyScreen[None]):
         self.asking.choose(message.block, message.option)
         self.refresh_facts()
 
-    def on_transcript_view_end_shown(self) -> None:
-        """A request may be answered now."""
-        self.refresh_facts()
-
-    def on_transcript_view_unseen(self) -> None:
-        """New blocks stand below the view."""
-        self.refresh_facts()
-
     def on_transcript_typed(self, message: Transcript.Typed) -> None:
         """Typing goes to the prompt."""
         self._type(message.character)
@@ -406,8 +398,3 @@ class ChatScreen(SteadyScreen[None]):
         """Shows what a command said."""
         self.transcript.add(block)
         self.transcript.action_newest()
-
-    @property
-    def request_in_view(self) -> RequestBlock | None:
-        """The request that would be answered by a digit."""
-        return self.asking.current
