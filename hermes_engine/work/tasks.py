@@ -19,10 +19,10 @@ from hermes_engine.toolsets import EVERYTHING, TOOLSETS, expand
 ROOM = MOST - 1_500
 """Characters of a result as a whole: it must reach the model uncut, since it is JSON."""
 
-_TOLD = ((40, 1000, 400), (10, 200, 200), (3, 100, 100), (0, 0, 60))
+_TOLD = ((40, 1000, 400), (10, 200, 200), (3, 100, 100), (0, 0, 60), (0, 0, 12))
 """Files, characters of a name and of an error: what an entry may hold, the fewer the less room there is."""
 
-_SHORTEST = 30
+_SHORTEST = 10
 """Characters an answer is not cut below."""
 
 _NEVER_FOR_CHILDREN = frozenset({"clarify"})
@@ -110,29 +110,35 @@ def results_text(entries: Sequence[Mapping[str, Any]]) -> str:
 
 def _fitted(told: list[dict[str, Any]]) -> str:
     ok = sum(entry["status"] == "ok" for entry in told)
-    whole = {"results": told, "ok": ok, "failed": len(told) - ok}
-    limit = ROOM
-    while len(text := json.dumps(whole, ensure_ascii=False)) > ROOM and limit > _SHORTEST:
-        limit = _limit([len(entry["answer"]) for entry in told], limit, len(text) - ROOM)
-        whole["results"] = told = [{**entry, "answer": _cut(entry["answer"], limit)} for entry in told]
-    return text
+    answers = [entry["answer"] for entry in told]
+    empty = json.dumps([{**entry, "answer": ""} for entry in told], ensure_ascii=False)
+    limit = _fair([len(answer) for answer in answers], ROOM - len(empty))
+    while True:
+        cut = [{**entry, "answer": _cut(answer, limit)} for entry, answer in zip(told, answers, strict=True)]
+        text = json.dumps({"results": cut, "ok": ok, "failed": len(told) - ok}, ensure_ascii=False)
+        if len(text) <= ROOM or limit <= _SHORTEST:
+            return text
+        limit = limit * 9 // 10  # quotes and line ends take two characters
 
 
-def _limit(lengths: Sequence[int], before: int, excess: int) -> int:
-    """The length to which the longest must be cut so that about `excess` characters go."""
-    limit = min(before - 1, max(lengths))
-    while limit > _SHORTEST and sum(max(0, length - limit) for length in lengths) < excess:
-        limit = int(limit * 0.9)
-    return limit
+def _fair(sizes: Sequence[int], room: int) -> int:
+    """The largest limit under which the sizes, each cut to it, add up to no more than `room`."""
+    for place, size in enumerate(sorted(sizes)):
+        share = max(room, 0) // (len(sizes) - place)
+        if size > share:
+            return share
+        room -= size
+    return max(sizes, default=0)
 
 
 def _trimmed(entry: Mapping[str, Any], files: int, name: int, error: int) -> dict[str, Any]:
     """The entry with so many files, and so many characters of each name and of the error."""
-    names = [one_line(file, name) for file in entry["files_changed"]]
-    if len(names) > files:
-        names = [*names[:files], f"… and {len(names) - files} more" if files else f"{len(names)} files"]
+    changed = entry["files_changed"]
+    names = [one_line(file[: 2 * name], name) for file in changed[:files]]
+    if len(changed) > files:
+        names.append(f"… and {len(changed) - files} more" if files else f"{len(changed)} files")
     why = entry["error"] and one_line(entry["error"], error)
-    told = {**entry, "answer": clean_for_model(entry["answer"]), "files_changed": names, "error": why}
+    told = {**entry, "answer": clean_for_model(_cut(entry["answer"], ROOM)), "files_changed": names, "error": why}
     return {**told, "workspace": one_line(entry["workspace"], error)} if "workspace" in entry else told
 
 
@@ -140,6 +146,8 @@ def _cut(answer: str, limit: int) -> str:
     if len(answer) <= limit:
         return answer
     mark = "\n[… cut here …]\n"
-    room = max(0, limit - len(mark))
+    if limit < 3 * len(mark):
+        return f"{answer[: max(limit, _SHORTEST)]}…"
+    room = limit - len(mark)
     head = room * 2 // 3
     return answer[:head] + mark + answer[len(answer) - (room - head) :]

@@ -6,10 +6,13 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hermes_engine.events import ToolFinished
 from hermes_engine.tools.result import MOST
 from hermes_engine.work.answers import checked_answer
+from hermes_engine.work.tasks import results_text
 from tests.server.answers import Seen, hang, status
 from tests.work.conftest import Configure, Hear
 from tests.work.support import Heard, answered, by_prompt, call, calls, first_user, say, spawn
@@ -193,6 +196,36 @@ def test_sixty_children_with_many_files_and_long_errors_fit(hear: Hear, configur
     assert (whole["ok"], whole["failed"], len(whole["results"])) == (30, 30, 60)
     assert all(entry["error"] for entry in whole["results"][1::2])
     assert all(entry["answer"] and entry["files_changed"] for entry in whole["results"][::2])
+
+
+def entry(index: int, answer: str, error: str | None, files: list[str], note: str) -> dict[str, Any]:
+    return {"index": index, "agent_id": "ag_0123abcd", "status": "max_turns", "answer": answer, "turns": 50,
+            "tokens": 1_000_000, "seconds": 900.25, "error": error, "files_changed": files, "schema_valid": False,
+            "workspace": note}  # fmt: skip
+
+
+TEXTS = st.text(alphabet=st.sampled_from('ab"\\\n\x1b\u2028日😀'), max_size=30).flatmap(
+    lambda text: st.integers(0, 300).map(lambda times: text * times)
+)
+
+
+@given(
+    st.lists(st.builds(entry, st.just(0), TEXTS, st.none() | TEXTS, st.lists(TEXTS, max_size=3), TEXTS), max_size=100)
+)
+def test_every_result_fits_and_names_every_task(entries: list[dict[str, Any]]) -> None:
+    numbered = [{**one, "index": index} for index, one in enumerate(entries)]
+    text = results_text(numbered)
+    assert len(text) <= MOST
+    told = json.loads(text)
+    assert [one["index"] for one in told["results"]] == list(range(len(entries)))
+    assert told["failed"] == len(entries)
+
+
+def test_the_largest_result_there_can_be_fits() -> None:
+    whole = [entry(n, 'x"' * 50_000, 'y"' * 5_000, ["z" * 4_000] * 100, 'w"' * 500) for n in range(100)]
+    text = results_text(whole)
+    assert len(text) <= MOST
+    assert len(json.loads(text)["results"]) == 100
 
 
 def test_more_than_a_hundred_at_once_are_refused(hear: Hear) -> None:
