@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import Any
 
 from hermes_engine.clients.local_port import CONTEXT_TOKENS, Running
-from hermes_engine.clients.local_process import IDLE_SECONDS, ensure, find, port_file
+from hermes_engine.clients.local_process import ensure, find, port_file
 from hermes_engine.clients.openai_client import OpenAIClient
 from hermes_engine.clients.prices import Price, PriceTable
 from hermes_engine.clients.schema_client import SchemaClient
@@ -39,21 +39,13 @@ _EXAMPLES: tuple[tuple[str, str, dict[str, str], str, str], ...] = (
 class LocalClient:
     """Implements `protocols.Client`."""
 
-    def __init__(
-        self,
-        home: Home,
-        provider: ProviderSettings,
-        *,
-        pool_limit: int = 128,
-        idle_seconds: float = IDLE_SECONDS,
-    ) -> None:
+    def __init__(self, home: Home, provider: ProviderSettings, *, pool_limit: int = 128) -> None:
         """Args:
         home: whose server is asked.
         provider: limits of time.
         pool_limit: requests at once; the server answers one after another.
-        idle_seconds: how long a server that is started here stays when nobody asks.
         """
-        self._home, self._provider, self._pool_limit, self._idle = home, provider, pool_limit, idle_seconds
+        self._home, self._provider, self._pool_limit = home, provider, pool_limit
         self._asked: dict[int, SchemaClient] = {}
 
     async def complete(self, request: ModelRequest, on_delta: DeltaSink | None = None) -> Reply:
@@ -80,10 +72,7 @@ class LocalClient:
     async def _started(self) -> Running:
         pool = ThreadPoolExecutor(1, thread_name_prefix="start-local-model")
         try:
-            started = asyncio.get_running_loop().run_in_executor(
-                pool, lambda: ensure(self._home, idle_seconds=self._idle)
-            )
-            return await started
+            return await asyncio.get_running_loop().run_in_executor(pool, ensure, self._home)
         finally:
             pool.shutdown(wait=False)
 

@@ -13,7 +13,9 @@ from click.testing import CliRunner, Result
 from hermes_engine.errors import HermesError
 from hermes_engine.settings.local_model import LocalModel
 from hermes_tui.cli import local
+from tests.conftest import Serve
 from tests.e2e.program import hermes
+from tests.server.scripted import say
 
 Uv = Callable[[str], Path]
 
@@ -82,3 +84,32 @@ def test_status_and_stop_make_no_file_and_start_nothing(isolated_home: Path) -> 
     stopped = hermes("local", "stop")
     assert (stopped.code, stopped.out) == (0, "the local model's server does not run\n")
     assert not isolated_home.exists()
+
+
+def test_tools_through_a_schema_and_a_broken_call_costs_one_step(
+    serve: Serve, tmp_path: Path, isolated_home: Path
+) -> None:
+    isolated_home.mkdir(mode=0o700)
+    (isolated_home / "config.yaml").write_text("provider: {tool_mode: json_schema}\n")
+    (tmp_path / "found.txt").write_text("x")
+    broken, good = (f'{{"name": "terminal", "arguments": {{"command": {value}}}}}' for value in ("ls", '"ls"'))
+    server = serve([say(broken), say(good), say('{"answer": "There is found.txt."}')])
+    flags = ("--base-url", server.base_url, "-m", "m", "-t", "terminal", "--mode", "auto", "--json")
+    done = hermes("chat", "-q", "which files?", *flags, cwd=tmp_path)
+    assert (done.code, done.json["answer"]) == (0, "There is found.txt.")
+    assert done.json["tool_calls"] == 2
+    first, second = (request.last["content"] for request in server.requests[1:])
+    assert first.startswith("[result of terminal]\n")
+    assert "found.txt" not in first
+    assert "found.txt" in second
+    assert all("tools" not in request.body for request in server.requests)
+
+
+def test_a_call_cut_at_the_token_limit_is_said_in_one_line(serve: Serve, tmp_path: Path, isolated_home: Path) -> None:
+    isolated_home.mkdir(mode=0o700)
+    (isolated_home / "config.yaml").write_text("provider: {tool_mode: json_schema}\n")
+    server = serve([say('{"name": "terminal", "arguments": {"comm', finish="length")])
+    done = hermes("chat", "-q", "x", "--base-url", server.base_url, "-m", "m", "-t", "terminal", cwd=tmp_path)
+    assert (done.code, done.out) == (1, "")
+    assert "cut" in done.err
+    assert "Traceback" not in done.err

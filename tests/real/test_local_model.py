@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import stat
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,6 @@ from hermes_engine.errors import ProviderError
 from hermes_engine.messages import user
 from hermes_engine.paths import Home
 from hermes_engine.protocols import ModelRequest
-from hermes_engine.settings import ProviderSettings
 from tests.clients.test_openai_client import Heard
 from tests.e2e.program import hermes
 from tests.real.conftest import Wait
@@ -110,13 +110,21 @@ async def test_a_server_killed_within_a_reply_is_a_fault_that_may_be_tried_again
     assert (await local.complete(HELLO)).text.strip()
 
 
-async def test_nobody_asks_and_it_ends(home: Home, wait: Wait) -> None:
-    client = LocalClient(home, ProviderSettings(), idle_seconds=0.5)
-    await client.complete(HELLO)
-    running = served(home)
-    await client.close()
-    await asyncio.to_thread(wait, lambda: not running.alive)
+def test_nobody_asks_and_it_ends(home: Home, wait: Wait) -> None:
+    running = ensure(home, idle_seconds=0.5)
+    wait(lambda: not running.alive)
     assert not port_file(home).exists()
+
+
+async def test_it_stays_while_it_is_asked(local: LocalClient, home: Home, wait: Wait) -> None:
+    await local.complete(HELLO)
+    await asyncio.to_thread(stop, home)
+    running = ensure(home, idle_seconds=3)
+    began = time.monotonic()
+    while time.monotonic() - began < 6:
+        await local.complete(HELLO)
+    assert served(home) == running
+    await asyncio.to_thread(wait, lambda: not running.alive)
 
 
 def test_two_that_start_at_once_start_one(home: Home) -> None:
