@@ -158,7 +158,7 @@ class ChatPresenter:
         if event.owner == self.session:
             self.result(heard(event))
             return
-        words = _("{name} of another chat: {state} · /agents shows it")
+        words = _("{name}, a task of another chat: {state} · /tasks")
         level = "info" if event.state == "done" else "warning"
         self._view.add(NoticeBlock(words.format(name=event.name, state=state_words(event.state)), level))
 

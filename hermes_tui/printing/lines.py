@@ -150,7 +150,7 @@ class EventLines:
             name, state = self._names[event.agent], state_words(event.state)
             yield Line(f"{'✓' if good else '✗'} {name} {state}  {span(event.seconds)}{reason}", _mood(good))
         elif not own and told(event):
-            words = _("{name} of another chat: {state}")
+            words = _("{name}, a task of another chat: {state}")
             text = words.format(name=one_line(event.name, 40), state=state_words(event.state))
             yield Line(f"· {text}", _mood(event.state == "done"))
         self._names.pop(event.agent, None)

@@ -160,3 +160,17 @@ def test_one_is_watched_and_made_a_chat(sit: Sit) -> None:
     assert desk.opened == [row.session, row.session]
     view = desk.engine.open_session(Path.cwd(), resume=row.session)
     assert view.messages[0].content == "silent one"
+
+
+def test_f4_10_stop_ends_a_task_with_what_it_runs_and_the_chat_goes_on(sit: Sit) -> None:
+    sleeps = call("terminal", {"command": "echo $$ > pid; exec sleep 300"})
+    desk, _server = sit(by_prompt({"look": [sleeps, say("never")], "hello": say("hi there")}))
+    desk.do("/background look around")
+    desk.until(lambda: Path("pid").exists() and Path("pid").read_text().strip())
+    desk.do("/stop look")
+    desk.until(lambda: ended(desk), timeout=5)
+    assert ended(desk)[0].state == "cancelled"
+    assert not Path(f"/proc/{int(Path('pid').read_text())}").exists()
+    desk.turn("hello")
+    assert desk.engine.view(desk.session).messages[-1].content == "hi there"
+    assert next(row[3] for row in desk.do("/tasks").rows) == "cancelled"

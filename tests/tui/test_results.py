@@ -123,7 +123,7 @@ async def test_f4_2_a_result_goes_to_the_chat_that_started_it(serve: Serve, tmp_
         await app.say("/new")
         await app.until(lambda: app.desk.session != first and not app.chat.transcript.unseen)
         (tmp_path / "go").touch()
-        await app.shows("look of another chat: done")
+        await app.shows("look, a task of another chat: done")
         assert results(app) == []
         app.chat.host.run_session(resume=first)
         await app.shows("found it")
@@ -208,3 +208,33 @@ def test_a_block_tells_who_what_and_how_long(state: str) -> None:
     assert block.toggle()
     assert "line 59" in drawn(block, 90)
     assert block.copy_text().startswith("- line 0\n")
+
+
+async def test_enter_opens_the_agent_behind_a_result_and_y_copies_its_answer(serve: Serve, tmp_path: Path) -> None:
+    async with live(settings(serve(by_prompt({"look": say("found it")}))), tmp_path) as app:
+        await app.ready()
+        await app.say("/background look around")
+        await app.until(lambda: results(app))
+        await app.pilot.press("tab", "y")
+        await app.shows("Copied 1 line")
+        await app.pilot.press("enter")
+        await app.until(lambda: app.app.screen is not app.chat)
+        await app.shows("look around")
+        await app.pilot.press("escape")
+        await app.until(lambda: app.app.screen is app.chat)
+        await app.say("/attach look")
+        await app.until(lambda: app.app.screen is not app.chat)
+
+
+async def test_an_ended_task_becomes_a_chat(serve: Serve, tmp_path: Path) -> None:
+    server = serve(by_prompt({"look": lambda seen: say(f"answer {len(seen.messages)}")}))
+    async with live(settings(server), tmp_path) as app:
+        await app.ready()
+        first = app.desk.session
+        await app.say("/background look around")
+        await app.shows("answer 2")
+        await app.say("/open look")
+        await app.until(lambda: app.desk.session != first)
+        await app.shows("▌ look around")
+        await app.say("and further")
+        await app.shows("answer 4")

@@ -12,7 +12,7 @@ from hermes_tui.texts import _
 from hermes_tui.widgets.blocks.answer import AnswerBlock
 from hermes_tui.widgets.blocks.base import INSET, indented
 from hermes_tui.widgets.look import Look
-from hermes_tui.widgets.rows import BLANK, Row, blank, row_of
+from hermes_tui.widgets.rows import BLANK, Row, blank
 
 MAX_ROWS = 30
 """Rows of an answer shown before it is opened; a little more is shown whole."""
@@ -44,22 +44,24 @@ class ResultBlock(AnswerBlock):
     def rows(self, width: int, look: Look) -> list[Row]:
         sign, style = self._sign(look)
         edge = Text(" " * INSET).append(f"{look.glyphs.background} ", look.soft).append(f"{sign} ", style)
-        head = Text(f"{one_line(self.name)} ", look.strong).append(self.heading, look.faint)
+        head = Text().append(f"{one_line(self.name)} ", look.strong).append(self.heading, look.faint)
         rows = indented(head, width, edge)
         air = Text(" " * edge.cell_len)
+        inset = edge.cell_len - INSET
         rows += indented(Text(clean(self.task), look.faint), width, air)
-        answer = super().rows(width - INSET, look) if self.source.strip() else []
+        answer = super().rows(width - inset, look) if self.source.strip() else []
         self._folded = len(answer) > MAX_ROWS + 3
         shown = answer if self.open or not self._folded else answer[:MAX_ROWS]
         if shown:
-            rows += [BLANK, *(row.behind([blank(INSET)], INSET, row.inset + INSET) for row in shown)]
+            rows += [BLANK, *(row.behind([blank(inset)], inset, row.inset + inset) for row in shown)]
         if len(shown) < len(answer):
             more = _("{count} more rows: Space").format(count=len(answer) - len(shown))
-            rows.append(row_of(Text(f"{' ' * (2 * INSET)}{look.glyphs.ellipsis} {more}", look.faint), 2 * INSET))
+            rows += indented(Text(f"{look.glyphs.ellipsis} {more}", look.faint), width, air)
         rows += [BLANK] if shown else []
         for line in self.remains:
             rows += indented(Text(clean(line), look.soft), width, air)
-        return [*rows, *indented(Text(_("Enter opens it · y copies the answer"), look.faint), width, air)]
+        keys = _("Enter opens it · y copies the answer") if answer else _("Enter opens it")
+        return [*rows, *indented(Text(keys, look.faint), width, air)]
 
     def _sign(self, look: Look) -> tuple[str, Style]:
         if self.state == "done":
