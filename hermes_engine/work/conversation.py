@@ -303,7 +303,7 @@ class Conversation:
         if self.spec.kind != "chat":
             for said in self.turns.take():  # while it waited for its place: for its first step
                 self.steer(said)
-        return self._ended(await agent.run(text, emit))
+        return _ending(await agent.run(text, emit))
 
     async def _go_on(self, emit: Emitter) -> Ending:
         """Goes on where the conversation stands; a reply that was cut off is asked for again."""
@@ -313,11 +313,7 @@ class Conversation:
             return Ending("done", last.content)
         if last is not None and last.partial and not last.tool_calls:
             await agent.replace(agent.messages[:-1])
-        return self._ended(await agent.run(None, emit))
-
-    def _ended(self, result: TurnResult) -> Ending:
-        self._keeper.fact(self.id, "usage", result.usage)
-        return Ending(STATES[result.status], result.answer, result.error, result.error_kind)
+        return _ending(await agent.run(None, emit))
 
     def leave(self) -> None:
         """Lets the turn end before its next step; whoever reads the record goes on with it."""
@@ -345,6 +341,7 @@ class Conversation:
         elif isinstance(event, TurnFinished):
             self.last = event
             self.steps += event.turns
+            self._keeper.fact(self.id, "usage", event.usage)
 
     def _job_ended(self, job: Job) -> None:
         """One line for each background command that ends."""
@@ -352,3 +349,7 @@ class Conversation:
         text = f"{job.id} {job.command.strip().splitlines()[0][:80]}: {job.state}{code}"
         level = "warning" if job.state == "failed" else "info"
         self._sink(Notice(session=self.id, agent=self.agent_id, time=time.time(), level=level, text=text))
+
+
+def _ending(result: TurnResult) -> Ending:
+    return Ending(STATES[result.status], result.answer, result.error, result.error_kind)

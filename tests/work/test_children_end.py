@@ -296,3 +296,20 @@ def test_every_start_has_one_end_with_the_same_name(hear: Hear) -> None:
     assert sorted(tool.data["agents"]) == sorted(started)
     assert heard.of(ToolStarted)[0].display.verb == "Spawn"
     assert json.loads(tool.text)["ok"] == 2
+
+
+def test_what_a_stopped_turn_has_cost_is_kept_with_its_conversation(hear: Hear) -> None:
+    heard = hear(by_prompt({
+        "go": [spawn("quick"), spawn("low"), say("ok")], "quick": say("done"),
+        "low": [call("terminal", {"command": "true"}), hang(60)],
+    }), mode="auto")  # fmt: skip
+    heard.engine.send(heard.session, "go")
+    assert heard.server.wait_until(lambda: len(heard.server.requests) == 5)
+    heard.engine.interrupt(heard.session)
+    heard.wait(lambda: any(e.session == heard.session for e in heard.of(TurnFinished)))
+    heard.rest()
+    assert heard.engine.agents()[0].usage.total_tokens == 4 * 15
+    [low] = [row for row in heard.engine.agents() if row.name == "low"]
+    sessions = heard.engine.sessions()
+    assert soon(lambda: sessions.find(low.session).usage.total_tokens == 15)
+    assert soon(lambda: sessions.find(heard.session).usage.total_tokens == 3 * 15)
