@@ -81,7 +81,7 @@ def _start(host: CommandHost, args: str, kind: TaskKind) -> AgentRow:
     )
 
 
-@command("background", args="[options] TASK", help="Run a task beside this chat and report when it is done",
+@command("background", args="TASK", help="Run a task beside this chat and report when it is done",
          group="Work", aliases=("bg",), while_busy=True, blocking=True, complete=_start_words)  # fmt: skip
 def background(host: CommandHost, args: str) -> None:
     if not args:
@@ -91,7 +91,7 @@ def background(host: CommandHost, args: str) -> None:
     host.show(Output("text", _("⚙ {name} runs in the background · /tasks").format(name=row.name)))
 
 
-@command("spawn", args="[options] TASK", help="Start an agent below this chat that can be watched and answered",
+@command("spawn", args="TASK", help="Start an agent below this chat that can be watched and answered",
          group="Work", while_busy=True, blocking=True, complete=_start_words)  # fmt: skip
 def spawn(host: CommandHost, args: str) -> None:
     row = _start(host, args, "child")

@@ -113,7 +113,8 @@ def _transcript() -> tuple[KeyRow, ...]:
         ),
         KeyRow(group, "↑ ↓, k j", _("block above, below"), "", ("up", "down", "k", "j")),
         KeyRow(group, "[ ]", _("your message before, after"), "", ("left_square_bracket", "right_square_bracket")),
-        KeyRow(group, "Space, Enter", _("open or close"), "", ("space", "enter")),
+        KeyRow(group, "Space", _("open or close"), "", ("space",)),
+        KeyRow(group, "Enter", _("the same; on a task's result: its agent"), "", ("enter",)),
         KeyRow(group, "y", _("copy the block, as it was written"), "", ("y",)),
     )
 
