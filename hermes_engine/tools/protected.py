@@ -52,7 +52,10 @@ _RAW_DISK = re.compile(
 )
 _HOMES = frozenset(map(Path, ("/home", "/Users")))
 _ROOTS_HOMES = frozenset(map(Path, ("/root", "/var/root")))
-_GIT_OWN = re.compile(r"/\.git/(?:hooks/|config$|info/|modules/.*/(?:hooks/|config$))")
+_GIT_OWN = re.compile(
+    r"/\.git(?:$|/(?:hooks/|config(?:\.worktree)?$|commondir$|info/|worktrees/|modules/.*/(?:hooks/|config$)))"
+)
+"""Also the file `.git` itself and what points elsewhere: whoever writes that chooses whose settings git obeys."""
 
 
 class Protected:
@@ -133,6 +136,17 @@ class Protected:
     def is_root_or_home(self, path: Path) -> bool:
         """Whether deleting this tree would take the system or a home folder with it."""
         return any(path == home or path in home.parents for home in (*self.user_homes, self.home)) or path == Path("/")
+
+    def against_opening(self, folder: Path) -> str | None:
+        """Why a folder as a whole is not given to commands of strangers, or None."""
+        if self.is_root_or_home(folder) or self.is_other_home(folder, folder):
+            return "it is a home folder or holds one"
+        if any(str(folder) == name or str(folder).startswith(name + "/") for name in (*_SYSTEM, "/run", "/var/run")):
+            return "it belongs to the system"
+        if folder.is_relative_to(self.home) or folder.is_relative_to(self._state):
+            return "it belongs to this program"
+        places = (home / name for home in self.user_homes for name in _CREDENTIAL_FOLDERS)
+        return "it lies in a folder for credentials" if any(map(folder.is_relative_to, places)) else None
 
     def is_other_home(self, path: Path, but: Path) -> bool:
         """Whether it is the home of another user or holds such; `but`: a folder that is none, work is done there."""

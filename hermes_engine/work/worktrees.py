@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 import secrets
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable
@@ -94,7 +96,19 @@ class Worktree:
 
     def _leave(self) -> None:
         if self.root.exists():
+            self._claim()
             self.note = self._kept()
+
+    def _claim(self) -> None:
+        """Whatever was put in place of the folder's `.git`: only the repository's own settings are read."""
+        common = self.top / _git(self.top, "rev-parse", "--git-common-dir")
+        pointer, right = self.root / ".git", f"gitdir: {common.resolve() / 'worktrees' / self.root.name}\n"
+        if pointer.is_dir() and not pointer.is_symlink():
+            shutil.rmtree(pointer, ignore_errors=True)
+        elif not pointer.is_symlink() and pointer.is_file() and pointer.read_text(errors="replace") == right:
+            return
+        pointer.unlink(missing_ok=True)
+        pointer.write_text(right)
 
     def _kept(self) -> str:
         try:
@@ -116,15 +130,15 @@ class Worktree:
 
 def _planned(cwd: Path, name: str) -> Worktree:
     top, base = _repository(cwd)
-    ending = f"{name}-{secrets.token_hex(3)}"
-    root = private_dir(_places()) / f"{top.name}-{ending}"
+    ending = _plain(f"{name}-{secrets.token_hex(3)}")
+    root = private_dir(_places()) / f"{_plain(top.name)}-{ending}"
     inside = Path(os.path.realpath(cwd)).relative_to(os.path.realpath(top))
     return Worktree(top, root, root / inside, f"{_BRANCHES}{ending}", base)
 
 
 def _known(root: Path, cwd: Path, near: Path) -> Worktree:
     top, base = _repository(near)
-    branch = _BRANCHES + root.name.removeprefix(f"{top.name}-")
+    branch = _BRANCHES + root.name.removeprefix(f"{_plain(top.name)}-")
     begun = _git(top, "merge-base", base, f"refs/heads/{branch}", check=False)
     private_dir(root.parent)
     return Worktree(top, root, cwd, branch, begun or base)
@@ -138,6 +152,11 @@ def _repository(folder: Path) -> tuple[Path, str]:
         raise UsageError(
             f"a worktree needs a git repository with a commit: {error}", hint="use workspace shared"
         ) from error
+
+
+def _plain(name: str) -> str:
+    """A name that git takes as it is, for a branch and for its own notes on a worktree."""
+    return re.sub(r"[^\w-]", "-", name)
 
 
 def _places() -> Path:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hermes_engine.events import AgentFinished, AgentStarted, TurnFinished
+from hermes_engine.events import AgentFinished, AgentStarted, ToolFinished, TurnFinished
 from tests.server.answers import hang
 from tests.work.conftest import Hear
 from tests.work.support import Heard, by_prompt, call, say, spawn
@@ -155,6 +155,32 @@ def test_what_a_repository_would_run_by_itself_does_not_run(hear: Hear, reposito
     [entry] = go(heard)
     assert git(repository, "show", f"{branch(entry)}:new.txt") == "x"
     assert not mark.exists(), mark.read_text()
+
+
+@pytest.mark.parametrize("mode", ["edits", "yolo"])
+def test_a_child_cannot_have_our_git_obey_its_settings(hear: Hear, repository: Path, tmp_path: Path, mode: str) -> None:
+    mark = tmp_path / "mark"
+    settings = f'[core]\n\trepositoryformatversion = 0\n[filter "x"]\n\tclean = "touch {mark}; cat"\n'
+    files = {".git": "gitdir: other\n", "other/HEAD": "ref: refs/heads/main\n", "other/config": settings,
+             "other/objects/x": "", "other/refs/x": "", ".gitattributes": "* filter=x\n", "new.txt": "x\n"}  # fmt: skip
+    work = [*(call("write_file", {"path": path, "content": text}) for path, text in files.items()), say("ok")]
+    heard = hear(by_prompt({"go": [spawn(tree("low")), say("ok")], "low": work}), mode=mode, cwd=repository)
+    [entry] = go(heard)
+    assert not mark.exists()
+    assert heard.of(ToolFinished)[0].status == ("ok" if mode == "yolo" else "denied"), "it is no mere edit either"
+    assert git(repository, "show", f"{branch(entry)}:new.txt") == "x"
+    assert folders() == []
+    assert len(git(repository, "worktree", "list").splitlines()) == 1
+
+
+def test_a_folder_of_any_name_can_have_worktrees(hear: Hear, repository: Path, tmp_path: Path) -> None:
+    top = repository.rename(tmp_path / "repo- my ~ [code].lock")
+    heard = hear(by_prompt({"go": [spawn(tree("low")), say("ok")], "low": write("new.txt", "x\n")}),
+                 mode="auto", cwd=top)  # fmt: skip
+    [entry] = go(heard)
+    assert git(top, "show", f"{branch(entry)}:new.txt") == "x"
+    assert folders() == []
+    assert len(git(top, "worktree", "list").splitlines()) == 1
 
 
 @pytest.mark.parametrize("stops", [1, 3])
