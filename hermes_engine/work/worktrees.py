@@ -1,7 +1,7 @@
 """A git worktree and branch of its own for an agent, so that agents side by side do not overwrite each other.
 
-What the agent changed is committed on its branch when it ends, and the folder goes; merging is a person's act. Git runs
-without hooks, file watchers and external diff, since a repository is foreign text (see DESIGN's rules of trust).
+What the agent changed is committed on its branch when it ends, and the folder goes; merging is a person's act. A
+repository is foreign text, so git runs nothing that its settings name: no hooks, file watchers, filters, remotes.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ import os
 import re
 import secrets
 import shutil
+import stat
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,7 @@ T = TypeVar("T")
 _GIT = ("git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "commit.gpgSign=false",
         "-c", "gc.auto=0", "-c", "maintenance.auto=false")  # fmt: skip
 _BRANCHES = "hermes/"
+_FILTER = re.compile(r"filter\..*\.(?:clean|smudge|process|required)", re.DOTALL)
 _SECONDS = 120.0
 _POOL = ThreadPoolExecutor(2, thread_name_prefix="hermes-git")
 
@@ -113,25 +115,26 @@ class Worktree:
     def _kept(self) -> str:
         try:
             _git(self.root, "add", "--all")
-            if _git(self.root, "status", "--porcelain"):
+            if _git(self.root, "status", "--porcelain", "--ignore-submodules=dirty"):
                 _git(
                     self.root, *_author(self.root), "commit", "--no-verify", "-q", "-m", f"Work of agent {self.branch}"
                 )
-            stat = _git(self.root, "diff", "--no-ext-diff", "--shortstat", self.base, "HEAD").strip()
+            plain = ("--no-ext-diff", "--ignore-submodules", "--shortstat")
+            changes = _git(self.root, "diff", *plain, self.base, "HEAD")
         except StateError as error:
             log.warning("the worktree %s is left as it is: %s", self.root, error)
             return f"worktree {self.root} (not committed: {error})"
         _git(self.top, "worktree", "remove", "--force", str(self.root), check=False)
-        if not stat:
+        if not changes:
             _git(self.top, "branch", "-D", self.branch, check=False)
             return "no files changed"
-        return f"branch {self.branch}: {stat}"
+        return f"branch {self.branch}: {changes}"
 
 
 def _planned(cwd: Path, name: str) -> Worktree:
     top, base = _repository(cwd)
     ending = _plain(f"{name}-{secrets.token_hex(3)}")
-    root = private_dir(_places()) / f"{_plain(top.name)}-{ending}"
+    root = _own(_places()) / f"{_plain(top.name)}-{ending}"
     inside = Path(os.path.realpath(cwd)).relative_to(os.path.realpath(top))
     return Worktree(top, root, root / inside, f"{_BRANCHES}{ending}", base)
 
@@ -140,7 +143,7 @@ def _known(root: Path, cwd: Path, near: Path) -> Worktree:
     top, base = _repository(near)
     branch = _BRANCHES + root.name.removeprefix(f"{_plain(top.name)}-")
     begun = _git(top, "merge-base", base, f"refs/heads/{branch}", check=False)
-    private_dir(root.parent)
+    _own(root.parent)
     return Worktree(top, root, cwd, branch, begun or base)
 
 
@@ -163,6 +166,26 @@ def _places() -> Path:
     return Path(tempfile.gettempdir()) / f"hermes-worktrees-{os.getuid()}"
 
 
+def _own(places: Path) -> Path:
+    """The folder of all worktrees, made when first needed. Raises StateError: somebody else made it."""
+    status = private_dir(places).lstat()
+    if status.st_uid != os.getuid() or not stat.S_ISDIR(status.st_mode):
+        raise StateError(f"{places} was made by somebody else")
+    return places
+
+
+def _unarmed(folder: Path) -> dict[str, str]:
+    """Variables that take the commands of filters out of a repository's own settings; the person's stay."""
+    told = _run(folder, {}, "config", "--list", "--name-only", "--show-scope", "-z", check=False).split("\0")
+    pairs = zip(told[::2], told[1::2], strict=False)
+    names = {name for scope, name in pairs if scope in ("local", "worktree") and _FILTER.fullmatch(name)}
+    variables = {"GIT_CONFIG_COUNT": str(len(names))}
+    for number, name in enumerate(names):
+        value = "false" if name.endswith(".required") else ""
+        variables |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+    return variables
+
+
 def _author(folder: Path) -> list[str]:
     """A name for the commit where the person has none."""
     if _git(folder, "config", "user.email", check=False):
@@ -172,8 +195,12 @@ def _author(folder: Path) -> list[str]:
 
 def _git(folder: Path, *words: str, check: bool = True) -> str:
     """Standard output of git, stripped. Blocks. Raises StateError when it fails and `check` is set."""
+    return _run(folder, _unarmed(folder), *words, check=check)
+
+
+def _run(folder: Path, variables: Mapping[str, str], *words: str, check: bool) -> str:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    environment |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8"}
+    environment |= {"GIT_TERMINAL_PROMPT": "0", "GIT_ALLOW_PROTOCOL": "none", "LC_ALL": "C.UTF-8", **variables}
     try:
         done = subprocess.run(
             [*_GIT, "-C", str(folder), *words],

@@ -136,6 +136,10 @@ def test_a_dirty_repository_is_left_as_it_is(hear: Hear, repository: Path) -> No
 
 def test_what_a_repository_would_run_by_itself_does_not_run(hear: Hear, repository: Path, tmp_path: Path) -> None:
     mark = tmp_path / "mark"
+    (repository / ".gitattributes").write_text("*.txt filter=x\n*.md filter=a=b\n")
+    (repository / "text.md").write_text("text\n")
+    git(repository, "add", ".")
+    git(repository, "-c", "user.name=T", "-c", "user.email=t@x", "commit", "-q", "-m", "attributes")
     for name in ("post-checkout", "pre-commit", "commit-msg", "post-commit", "prepare-commit-msg", "post-index-change",
                  "reference-transaction"):  # fmt: skip
         hook = repository / ".git" / "hooks" / name
@@ -149,6 +153,12 @@ def test_what_a_repository_would_run_by_itself_does_not_run(hear: Hear, reposito
     git(repository, "config", "diff.external", str(script))
     git(repository, "config", "commit.gpgSign", "true")
     git(repository, "config", "gpg.program", str(script))
+    git(repository, "config", "filter.x.clean", f"{script}; cat")
+    git(repository, "config", "filter.x.smudge", f"{script}; cat")
+    git(repository, "config", "filter.a=b.process", str(script))
+    git(repository, "config", "filter.a=b.required", "true")
+    (tmp_path / "more").write_text(f'[filter "x"]\n\tprocess = {script}\n\trequired = true\n')
+    git(repository, "config", "include.path", str(tmp_path / "more"))
     mark.unlink(missing_ok=True)
     heard = hear(by_prompt({"go": [spawn(tree("low")), say("ok")], "low": write("new.txt", "x\n")}),
                  mode="auto", cwd=repository)  # fmt: skip
@@ -181,6 +191,15 @@ def test_a_folder_of_any_name_can_have_worktrees(hear: Hear, repository: Path, t
     assert git(top, "show", f"{branch(entry)}:new.txt") == "x"
     assert folders() == []
     assert len(git(top, "worktree", "list").splitlines()) == 1
+
+
+def test_a_folder_somebody_else_made_is_not_used(hear: Hear, repository: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / f"hermes-worktrees-{os.getuid()}").symlink_to(tmp_path / "elsewhere")
+    heard = hear(by_prompt({"go": [spawn(tree("low")), say("ok")]}), cwd=repository)
+    [entry] = go(heard)
+    assert (entry["status"], "somebody else" in entry["error"]) == ("error", True)
+    assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
 @pytest.mark.parametrize("stops", [1, 3])
