@@ -15,13 +15,16 @@ from hermes_engine.agent.context import Context
 from hermes_engine.agent.loop import Agent
 from hermes_engine.agent.prompt import system_prompt
 from hermes_engine.clients import make_client
-from hermes_engine.errors import EndpointDown, ProviderError, StreamBroken
+from hermes_engine.errors import EndpointDown, ProviderError, SandboxFault, StreamBroken
 from hermes_engine.events import Event
 from hermes_engine.messages import Message, user
 from hermes_engine.profiles import Resolved
-from hermes_engine.protocols import AgentSpec, Client, Job, Journal, Limits, ModelRequest
+from hermes_engine.protocols import AgentSpec, Box, Client, Job, Journal, Limits, ModelRequest, Sandbox
 from hermes_engine.redaction import Redactor
 from hermes_engine.requests import Broker
+from hermes_engine.sandbox.boxed import boxed_env
+from hermes_engine.sandbox.choosing import make_box
+from hermes_engine.sandbox.container import ContainerLimits, Dock
 from hermes_engine.sandbox.environment import command_env
 from hermes_engine.sandbox.local import LocalSandbox
 from hermes_engine.settings import Endpoint
@@ -91,7 +94,10 @@ class Assembly:
         self._kept_for_others = (on_always, deltas, wait_out)
         self._on_always = on_always
         self._command_env = command_env(os.environ, pass_env=resolved.settings.terminal.pass_env)
-        self._protected = Protected(resolved.home, Path(os.environ.get("HOME") or Path.home()))
+        self.protected = Protected(resolved.home, Path(os.environ.get("HOME") or Path.home()))
+        batch = resolved.settings.batch
+        limits = ContainerLimits(batch.container_memory, batch.container_pids, batch.container_read_only)
+        self.dock = Dock(batch.container_command, limits, resolved.home.root / "containers")
         provider = resolved.settings.provider
         self.rules = RetryRules(
             tries=provider.max_retries + 1,
@@ -134,15 +140,20 @@ class Assembly:
         """
         settings, home = self.resolved.settings, self.resolved.home
         user_home = spec.env.get("HOME")
-        protected = self._protected.within(Path(user_home)) if user_home else self._protected
-        workspace = Workspace(spec.cwd, home, outputs=home.outputs, env=spec.env, protected=protected)
-        sandbox = LocalSandbox(
-            agent=agent,
-            outputs=home.outputs,
-            redactor=self.redactor,
-            env=self._command_env,
-            on_job_end=on_job_end,
-        )
+        protected = self.protected.within(Path(user_home)) if user_home else self.protected
+        box: Box | None = above.workspace.box if above is not None else None
+        owner = box is None
+        if box is None and spec.confined is not None:
+            box = make_box(spec.confined, boxed_env(os.environ, settings.terminal.pass_env), self.dock)
+        outputs = box.outputs if box else home.outputs
+        workspace = Workspace(spec.cwd, home, outputs=outputs, env=spec.env, protected=protected, box=box)
+        sandbox: Sandbox
+        if box is not None:
+            sandbox = box.sandbox(agent, redactor=self.redactor, on_job_end=on_job_end, owner=owner)
+        else:
+            sandbox = LocalSandbox(
+                agent=agent, outputs=outputs, redactor=self.redactor, env=self._command_env, on_job_end=on_job_end
+            )
         if above is not None:
             return Hands(workspace, sandbox, above.child(spec.mode, workspace, deny=settings.approvals.deny))
         gate = Gate(
@@ -170,7 +181,7 @@ class Assembly:
             for secret in resolved.secrets:
                 self.redactor.add(secret)
             other.redactor = self.redactor
-            other.extra_tools = self.extra_tools
+            other.extra_tools, other.dock = self.extra_tools, self.dock
             self._others[name] = other
         return self._others[name]
 
@@ -268,10 +279,28 @@ class RowAgents:
         self.redactor = self._assembly.redactor
 
     async def build(self, spec: AgentSpec, *, history: Sequence[Message] = (), prompt: str = "") -> Agent:
-        """A row's agent; hosts in `prompt` count as named by a person. Raises as `Assembly.build` does."""
+        """A row's agent; hosts in `prompt` count as named by a person. Raises as `Assembly.build` does.
+
+        Raises:
+            SandboxFault: what the row's commands are to be closed in cannot be had.
+        """
+        await self._assembly.dock.sweep()
+        self._check_folders(spec)
         hands = self._assembly.hands(spec, spec.name)
         hands.gate.trust.person_said(prompt)
-        return await self._assembly.build(spec, agent=spec.name, history=history, hands=hands)
+        try:
+            if hands.workspace.box is not None and spec.confined is not None and spec.confined.kind == "container":
+                await hands.workspace.box.open()
+            return await self._assembly.build(spec, agent=spec.name, history=history, hands=hands)
+        except BaseException:
+            await hands.sandbox.close()
+            raise
+
+    def _check_folders(self, spec: AgentSpec) -> None:
+        """Raises SandboxFault for a folder that would open more than it should: rows name it, and rows are foreign."""
+        for folder in spec.confined.folders[1:] if spec.confined else ():
+            if reason := self._assembly.protected.against_opening(Path(os.path.realpath(folder))):
+                raise SandboxFault(f"its cwd {folder} is not opened to a sandbox: {reason}")
 
     def instructions(self, spec: AgentSpec) -> str:
         """The system message that rows of this spec get, "" for none."""
@@ -296,6 +325,7 @@ class RowAgents:
     async def close(self) -> None:
         """Ends what rows have left and closes the client."""
         await self._supervisor.close(1.0)
+        await self._assembly.dock.close()
         await self._assembly.close()
 
 

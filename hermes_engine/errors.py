@@ -16,6 +16,7 @@ HermesError                    one clear line for a person; exit 1
 │   ├── StreamBroken           try again: the reply ended before it was whole
 │   │   └── StreamStalled      … it went silent for too long
 │   └── EmptyReply             the model said nothing, several times
+├── SandboxFault               name another image or place, or mend the sandbox; the row fails, the run goes on
 ├── LimitReached               raise a limit (budget, time, turns)
 ├── ToolFault                  told to the model as the tool's result; never ends a turn
 └── Interrupted                nothing: the person asked for it; exit 130
@@ -160,6 +161,10 @@ class EmptyReply(ProviderError):
     """Neither text nor calls, after the allowed number of tries."""
 
     kind = "empty_answer"
+
+
+class SandboxFault(HermesError):
+    """Work cannot be done where it was to run: no such image, a closed folder, a box that does not start."""
 
 
 class LimitReached(HermesError):

@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol
 
 from hermes_engine.events import Emitter, RunStatus, Sink
 from hermes_engine.messages import NO_USAGE, Message, Reply, ToolCall, ToolResult, Usage
+from hermes_engine.redaction import Redactor
 
 ToolSchema = Mapping[str, Any]
 """One OpenAI tool definition: {"type": "function", "function": {"name", "description", "parameters"}}."""
@@ -181,6 +182,53 @@ class Sandbox(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Confined:
+    """What is open to commands that may not see all of this machine, as plain data.
+
+    Attributes:
+        kind: bubblewrap | container.
+        folders: may be read and written, at their own paths. The first is theirs alone, and their HOME.
+        network: whether they reach the network.
+        image: of the container.
+        pull: whether an image that is not here is fetched.
+    """
+
+    kind: Literal["bubblewrap", "container"]
+    folders: tuple[Path, ...]
+    network: bool = False
+    image: str = ""
+    pull: bool = False
+
+
+class Box(Protocol):
+    """Closed surroundings that the commands of an agent and of those it starts share.
+
+    Attributes:
+        folders: real paths of what is open; other files of this machine are not there for commands, and file tools
+            must not reach what commands cannot.
+        outputs: folder for full outputs, which may be read.
+    """
+
+    folders: tuple[Path, ...]
+    outputs: Path
+
+    async def open(self) -> None:
+        """Makes it, once; the first command does so too. Raises SandboxFault."""
+        ...
+
+    def sandbox(
+        self,
+        agent: str,
+        *,
+        redactor: Redactor | None = None,
+        on_job_end: Callable[[Job], None] | None = None,
+        owner: bool = False,
+    ) -> Sandbox:
+        """The commands of one agent in it; when the owner's sandbox closes, the box does."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class Limits:
     """What ends a turn. None = no limit.
 
@@ -214,6 +262,7 @@ class AgentSpec:
         env: extra environment of its commands (a row's HOME, …).
         depth: generations above it; 0 for what a person or a batch run starts.
         in_folder: the folder and its project's notes are told; rows, whose folders differ, share one prompt instead.
+        confined: what its commands and file tools may see; None: all that the person may.
     """
 
     name: str
@@ -232,6 +281,7 @@ class AgentSpec:
     env: Mapping[str, str] = field(default_factory=dict)
     depth: int = 0
     in_folder: bool = True
+    confined: Confined | None = None
 
 
 @dataclass(frozen=True, slots=True)

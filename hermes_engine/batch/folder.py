@@ -25,7 +25,14 @@ from hermes_engine.paths import open_private, private_dir, safe_name, write_atom
 
 _BATCH = re.compile(r"batch_(\d+)\.jsonl\Z")
 _HALF_WRITTEN = re.compile(r"\.(?:.+\.jsonl?|README\.md|control)\.[a-z0-9_]+\Z")
-_SETTINGS: Mapping[str, type] = {"options": dict, "dataset": dict, "tools": list, "changes": list, "system_prompt": str}
+_SETTINGS: Mapping[str, type] = {
+    "options": dict,
+    "dataset": dict,
+    "tools": list,
+    "changes": list,
+    "system_prompt": str,
+    "sandbox": dict,
+}
 _WORK_PREFIX = "hermes-rows-"
 
 

@@ -7,11 +7,11 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from hermes_engine.errors import ServerFault, StreamBroken, StreamStalled
 from hermes_engine.messages import NO_USAGE, Message, Usage
-from hermes_engine.protocols import AgentSpec, ToolSchema
+from hermes_engine.protocols import AgentSpec, Confined, ToolSchema
 
 Draws = tuple[tuple[str, float], ...]
 """Toolset name and its odds from 0 to 1, in a fixed order."""
@@ -53,6 +53,42 @@ def ident(key: str, sample: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Where the commands of a run's rows run.
+
+    Attributes:
+        kind: local | bubblewrap | container, of rows that name no image.
+        containers: whether rows that name one may have it.
+        image: of rows that name none, in containers.
+        network: whether commands in a sandbox reach it.
+        pull: whether an image that is not here is fetched.
+    """
+
+    kind: Literal["local", "bubblewrap", "container"] = "local"
+    containers: bool = True
+    image: str = ""
+    network: bool = False
+    pull: bool = False
+
+    def against(self, row: Row) -> str:
+        """Why a row cannot run as it wants to, or ""."""
+        if row.image and not self.containers:
+            return f"the row names an image ({row.image}), and the run is one of --sandbox local"
+        if self.kind == "container" and not (row.image or self.image):
+            return "the row names no image, and the run has none (--image)"
+        return ""
+
+    def confined(self, row: Row, folder: Path) -> Confined | None:
+        """What is open to a row's commands; None: all that the person may."""
+        kind = "container" if row.image else self.kind
+        if kind == "local":
+            return None
+        folders = (folder,) if row.cwd is None else (folder, row.cwd)
+        image = (row.image or self.image) if kind == "container" else ""
+        return Confined(kind, folders, self.network, image, self.pull)
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """What all rows of a run have in common.
 
@@ -65,6 +101,7 @@ class Job:
         history: messages put before each prompt.
         work: folder under which rows get their own.
         keep_work: whether those stay.
+        surroundings: where commands run.
     """
 
     run: str
@@ -75,6 +112,7 @@ class Job:
     send_seed: bool = False
     history: tuple[Message, ...] = ()
     keep_work: bool = False
+    surroundings: Surroundings = Surroundings()
 
     def seed_of(self, row: Row) -> int:
         """The row's own seed, 31 bits: the same whatever its place in the dataset."""

@@ -31,7 +31,11 @@ MEANING = (
     "profile",
     "toolsets",
     "base_url",
+    "sandbox",
+    "sandbox_network",
+    "image",
     "distribution",
+    "num_generations",
     "ephemeral_system_prompt",
     "prefill_messages_file",
     "max_turns",
@@ -47,8 +51,6 @@ MEANING = (
 LATER: Mapping[str, str] = {
     "engine": "ray",
     "ray_address": "",
-    "num_generations": "",
-    "sandbox": "",
     "shard": "",
     "filter": "",
     "record": "",
@@ -59,8 +61,8 @@ LATER: Mapping[str, str] = {
 RESERVED = frozenset({"model", "messages", "tools", "stream", "n"})
 """Fields of a request that are a row's own: set from outside, the record would tell something else than was asked."""
 
-_CHOICES = {"engine": ("threads", "ray"), "sandbox": ("auto", "local", "bubblewrap", "container")}
-_HARMLESS = {"engine": ("threads",), "num_generations": (1, "1"), "sandbox": ("auto", "local")}
+_CHOICES = {"engine": ("threads", "ray")}
+_HARMLESS = {"engine": ("threads",)}
 
 
 class BatchOptions(BaseModel):
@@ -98,6 +100,8 @@ class BatchOptions(BaseModel):
     """Key for that server; the environment is the better place."""
     max_samples: int | None = Field(None, ge=1)
     """Only the first N lines of the dataset."""
+    num_generations: int = Field(1, ge=1, le=1000)
+    """Samples of each prompt: each a row of its own, with its own seed and draw of toolsets."""
     max_tokens: int | None = Field(None, ge=1)
     """Tokens one reply may have."""
     temperature: float | None = Field(None, ge=0, allow_inf_nan=False)
@@ -120,6 +124,15 @@ class BatchOptions(BaseModel):
     """Seed of the toolset draws; when given, each request carries its row's seed too."""
     output_dir: Path = Path("data")
     """Folder that holds the runs."""
+    sandbox: Literal["auto", "local", "bubblewrap", "container"] = "auto"
+    """Where commands of rows run: auto takes bubblewrap where it works, else this machine as you; a row that names an
+    image runs in a container, unless this is local."""
+    sandbox_network: bool = False
+    """Let commands in a sandbox reach the network: what a row's text makes of them could then send what they see."""
+    image: str | None = None
+    """Container image of rows that name none, with --sandbox container."""
+    pull: bool = False
+    """Fetch images that are not here; else their rows fail."""
     work_dir: Path | None = None
     """Folder under which rows get their own folders; the system's temporary one when not given."""
     keep_work: bool = False
@@ -238,8 +251,6 @@ def refuse_later(values: Mapping[str, Any]) -> dict[str, Any]:
         elif value not in _HARMLESS.get(name, ()):
             if name in _CHOICES and value not in _CHOICES[name]:
                 raise UnknownName(f"--{name}", str(value), _CHOICES[name])
-            if name == "num_generations" and not (str(value).isdecimal() and int(value)):
-                raise UsageError(f"--num_generations: {value} is not a whole number of 1 or more")
             shown = f" {value}" if name in _HARMLESS else ""
             raise _comes_later(f"--{name}{shown}")
     return left

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from hermes_engine.batch.job import Job, Row, RowResult, ToolCount
-from hermes_engine.errors import EndpointDown, StateError
+from hermes_engine.errors import EndpointDown, SandboxFault, StateError
 from hermes_engine.events import Emitter, Event, Sink, ToolFinished
 from hermes_engine.messages import Message
 from hermes_engine.paths import DIR_MODE
@@ -32,7 +32,12 @@ class RowAgents(Protocol):
     """Builds the agents of a run's rows; they share one client, for one loop."""
 
     async def build(self, spec: AgentSpec, *, history: Sequence[Message] = ()) -> RunningAgent:
-        """An agent with this history. Raises ConfigError or UsageError when the spec cannot be met."""
+        """An agent with this history.
+
+        Raises:
+            ConfigError, UsageError: the spec cannot be met by any row.
+            SandboxFault: what this one's commands are to be closed in cannot be had.
+        """
         ...
 
     async def probe(self, spec: AgentSpec) -> EndpointDown | None:
@@ -73,8 +78,8 @@ async def run_row(row: Row, job: Job, emit: Sink, agents: RowAgents) -> RowResul
         StateError: there is no room for the row's folder.
     """
     toolsets = job.toolsets_of(row)
-    if reason := _refusal(row):
-        return RowResult("error", error=reason, error_kind="row_place", toolsets=toolsets, model=job.spec.model)
+    if reason := job.surroundings.against(row) or _refusal(row):
+        return _placeless(reason, toolsets, job)
     started = time.monotonic()
     ears = _Ears(emit)
     speak = Emitter(ears, session=job.run, run=f"{job.run}:{row.ident}", agent=f"row-{row.index}.{row.sample}")
@@ -85,6 +90,8 @@ async def run_row(row: Row, job: Job, emit: Sink, agents: RowAgents) -> RowResul
         before = len(agent.messages)
         ended = await agent.run(row.prompt, speak)
         return _result(agent, ended, ears, toolsets, _from_prompt(agent.messages, before, row.prompt), started)
+    except SandboxFault as fault:
+        return _placeless(fault.line, toolsets, job)
     finally:
         try:
             if agent is not None:
@@ -104,9 +111,11 @@ def _fresh(work: Path, index: int) -> Path:
     return folder
 
 
+def _placeless(reason: str, toolsets: tuple[str, ...], job: Job) -> RowResult:
+    return RowResult("error", error=reason, error_kind="row_place", toolsets=toolsets, model=job.spec.model)
+
+
 def _refusal(row: Row) -> str:
-    if row.image:
-        return f"the row names an image ({row.image}); containers come with a later version"
     try:
         if row.cwd is not None and not row.cwd.is_dir():
             return f"its cwd {row.cwd} is not a folder"
@@ -124,6 +133,7 @@ def _spec(row: Row, job: Job, toolsets: tuple[str, ...], folder: Path) -> AgentS
         cwd=row.cwd or folder,
         env={**job.spec.env, "HOME": str(folder)},
         sampling=sampling,
+        confined=job.surroundings.confined(row, folder),
     )
 
 

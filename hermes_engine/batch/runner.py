@@ -198,6 +198,7 @@ class BatchRun:
             send_seed=options.seed is not None,
             history=setup.history,
             keep_work=options.keep_work,
+            surroundings=setup.surroundings,
         )
         agents = self._make_agents(setup, outage)
         outage.probe = lambda: agents.probe(setup.spec)
@@ -294,7 +295,7 @@ class BatchRun:
 
     def _tell_about(self, plan: Plan, setup: Setup, work: Path, lost: int) -> None:
         if plan.tasks and "terminal" in setup.tools:
-            self._tell("info", "no sandbox: commands of the rows run on this machine, as you")
+            self._tell("info", _sandbox_told(setup))
         if setup.options.keep_work:
             self._tell("info", f"the rows' folders stay in {work}")
         for item in plan.invalid[:_INVALID_TOLD]:
@@ -324,6 +325,14 @@ def _assembled(setup: Setup, outage: Outage) -> RowAgents:
 
     limit = max(setup.options.num_workers, 16)
     return assembly.RowAgents(setup.resolved, pool_limit=limit, seed=setup.seed, wait_out=outage.wait_out)
+
+
+def _sandbox_told(setup: Setup) -> str:
+    around = setup.surroundings
+    if around.kind == "local":
+        why = f" ({setup.unboxed})" if setup.unboxed else ""
+        return f"no sandbox{why}: commands of the rows run on this machine, as you"
+    return f"commands of the rows run in {around.kind}, {'with' if around.network else 'without'} network"
 
 
 async def _first_fault(workers: list[asyncio.Task[None]]) -> None:

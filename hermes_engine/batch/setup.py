@@ -14,13 +14,15 @@ from typing import Any
 from hermes_engine.batch.dataset import Dataset
 from hermes_engine.batch.distributions import Distribution, chosen, draws, refusal
 from hermes_engine.batch.folder import RunFolder
-from hermes_engine.batch.job import Draws
+from hermes_engine.batch.job import Draws, Surroundings
 from hermes_engine.batch.options import BatchOptions, taken_over
-from hermes_engine.errors import UsageError
+from hermes_engine.errors import SandboxFault, UsageError
 from hermes_engine.messages import Message
 from hermes_engine.profiles import Resolved, resolve
 from hermes_engine.protocols import AgentSpec, Limits
 from hermes_engine.redaction import MARK
+from hermes_engine.sandbox.choosing import Wish, sandbox_for
+from hermes_engine.sandbox.container import find_program
 from hermes_engine.settings import OPENROUTER_URL, Endpoint, Price, Settings
 from hermes_engine.toolsets import tools_of
 
@@ -40,6 +42,8 @@ class Setup:
         history: prefilled messages.
         seed: of the run.
         notes: lines the person should read.
+        surroundings: where commands of rows run.
+        unboxed: why that is no sandbox although one was wanted, or "".
     """
 
     options: BatchOptions
@@ -53,6 +57,8 @@ class Setup:
     history: tuple[Message, ...]
     seed: int
     notes: tuple[str, ...]
+    surroundings: Surroundings
+    unboxed: str
 
     def dataset(self) -> Dataset:
         """The dataset, opened. Raises UsageError."""
@@ -85,7 +91,10 @@ def set_up(options: BatchOptions, resolved: Resolved) -> Setup:
     if options.only_failed and not folder.started:
         raise UsageError(f"there is no run {options.run_name} in {options.output_dir}")
     _no_lost_secret(options, before)
+    image_given = options.image is not None
     options, notes = taken_over(options, before)
+    if image_given and options.sandbox != "container":
+        raise UsageError("--image is for --sandbox container", hint="rows may name images of their own")
     resolved = with_options(resolved, options)
     settings = resolved.settings
     open_dataset(options, settings).close()
@@ -96,6 +105,7 @@ def set_up(options: BatchOptions, resolved: Resolved) -> Setup:
     _check_cap(options, resolved, endpoint)
     if left_out and not distribution.where_enabled:
         notes.append(f"never drawn, not enabled in the profile: {', '.join(left_out)}")
+    surroundings, unboxed = _surroundings(options, settings, stored)
     mode = resolved.mode_for(attended=False)
     spec = AgentSpec(
         name="row",
@@ -113,7 +123,26 @@ def set_up(options: BatchOptions, resolved: Resolved) -> Setup:
     options = options.model_copy(update={"model": model, "profile": resolved.profile})
     history = prefill(options.prefill_messages_file)
     seed = options.seed or 0
-    return Setup(options, resolved, folder, stored, endpoint, spec, distribution, odds, history, seed, tuple(notes))
+    return Setup(
+        options, resolved, folder, stored, endpoint, spec, distribution, odds, history, seed, tuple(notes),
+        surroundings, unboxed,
+    )  # fmt: skip
+
+
+def _surroundings(options: BatchOptions, settings: Settings, stored: dict[str, Any]) -> tuple[Surroundings, str]:
+    """Where commands run, and why that is no sandbox. What "auto" found when the run began holds to its end."""
+    wish: Wish = options.sandbox
+    if wish == "auto" and stored:
+        before = stored.get("sandbox", {}).get("kind")
+        wish = "bubblewrap" if before == "bubblewrap" else "local"
+    kind, reason = sandbox_for(wish)
+    if kind == "container":
+        try:
+            find_program(settings.batch.container_command)
+        except SandboxFault as fault:
+            raise UsageError(f"--sandbox container: {fault}", hint=fault.hint) from None
+    around = Surroundings(kind, options.sandbox != "local", options.image or "", options.sandbox_network, options.pull)
+    return around, reason
 
 
 def with_options(resolved: Resolved, options: BatchOptions) -> Resolved:

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 FORKS = ThreadPoolExecutor(2, thread_name_prefix="hermes-fork")
 """Only forks. More threads fight for the interpreter: with four a fork costs five times as much as with two. They
@@ -69,7 +69,14 @@ class Start:
 
 
 class Entrance(Protocol):
-    """How a shell is reached: directly, or inside of something."""
+    """How a shell is reached: directly, or inside of something.
+
+    Attributes:
+        waits: what is forked only waits for the shell and goes by itself; ended first, it would leave it to others.
+    """
+
+    @property
+    def waits(self) -> bool: ...
 
     def start(self, text: bytes, cwd: Path, env: Mapping[str, str], lifeline: int) -> Start:
         """What to execute for a command text.
@@ -92,6 +99,7 @@ class Shell:
     """A shell of this machine."""
 
     path: str
+    waits: ClassVar[bool] = False
 
     def start(self, text: bytes, cwd: Path, env: Mapping[str, str], lifeline: int) -> Start:
         """See `Entrance.start`."""

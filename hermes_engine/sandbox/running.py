@@ -118,6 +118,8 @@ class Running:
         told: set[tuple[int, int, int]] = set()
         while (passed := time.monotonic() - began) < LAST_RESORT and (members := await self._family()):
             number = signal.SIGTERM if passed < GRACE else signal.SIGKILL
+            if self._entrance.waits and passed < 2 * GRACE:
+                members = [process for process in members if process.pid != self.pid]
             for process in members:
                 key = (process.pid, process.started, number)
                 if key not in told:

@@ -205,10 +205,18 @@ class TerminalSettings(Section):
 
 
 class BatchSettings(Section):
-    """Batch runs started from the app."""
+    """Batch runs."""
 
     max_runs: Count = 2
-    """Runs at work at once."""
+    """Runs at work at once that the app started."""
+    container_command: str | None = None
+    """Program that makes containers, its name or path; null: podman, else docker."""
+    container_memory: str | None = "2g"
+    """Memory a row's container may use, as podman and docker write it; null: no limit."""
+    container_pids: Count | None = 512
+    """Processes a row's container may hold at once; null: no limit."""
+    container_read_only: bool = True
+    """Whether an image's own files cannot be changed; /tmp always can."""
 
 
 class UiSettings(Section):

@@ -50,6 +50,8 @@ async def search_files(ctx: ToolContext, pattern: str, path: str = ".") -> ToolR
     if not pattern:
         raise ToolFault("the pattern is empty")
     root = ctx.workspace.resolve(path)
+    if reason := ctx.workspace.against_walls(root):
+        raise ToolFault(f"{path} cannot be searched: {reason}")
     if not root.exists():
         raise ToolFault(f"{path} does not exist")
     if root.is_file():
@@ -202,7 +204,7 @@ def _readable(workspace: Workspace, entry: os.DirEntry[str]) -> bool:
     except OSError:
         return False
     real = Path(os.path.realpath(entry.path)) if entry.is_symlink() else Path(entry.path)
-    return workspace.protected.against_reading(real) is None
+    return workspace.against_reading(real) is None
 
 
 @dataclass(frozen=True, slots=True)

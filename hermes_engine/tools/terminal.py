@@ -123,7 +123,7 @@ def _folder(ctx: ToolContext, cwd: str | None) -> tuple[Path, str]:
     if cwd is None:
         return place, note
     folder = ctx.workspace.resolve(cwd)
-    if not folder.is_dir():
+    if not ctx.workspace.is_folder(folder):
         raise ToolFault(f"cwd {cwd} is not a folder")
     return folder, note
 

@@ -13,6 +13,7 @@ from typing import Literal
 
 from hermes_engine.errors import ToolFault
 from hermes_engine.paths import Home
+from hermes_engine.protocols import Box
 from hermes_engine.tools.ledger import LEDGER, Look
 from hermes_engine.tools.protected import Protected, against_kind
 
@@ -34,6 +35,7 @@ class Workspace:
         outputs: folder for full texts of long results.
         protected: which files are out of reach; from the homes by default.
         env: extra environment of its commands (a row's HOME, …).
+        box: what its commands are closed in; files outside are then out of reach for its other tools too.
     """
 
     def __init__(
@@ -44,9 +46,10 @@ class Workspace:
         outputs: Path,
         protected: Protected | None = None,
         env: Mapping[str, str] | None = None,
+        box: Box | None = None,
     ) -> None:
         self.start = Path(os.path.abspath(cwd))  # noqa: PTH100 - keeps links as the person sees them
-        self.home, self.outputs, self.env = home, outputs, dict(env or {})
+        self.home, self.outputs, self.env, self.box = home, outputs, dict(env or {}), box
         self.user_home = Path(self.env.get("HOME") or os.environ.get("HOME") or str(Path.home()))
         real_home = Path(os.environ.get("HOME") or str(Path.home()))
         self.protected = protected or Protected(home, self.user_home, real_home)
@@ -67,11 +70,15 @@ class Workspace:
     @property
     def here(self) -> Path:
         """The folder the next command will run in."""
-        return self._cwd if self._cwd.is_dir() else self.start
+        return self._cwd if self.is_folder(self._cwd) else self.start
+
+    def is_folder(self, path: Path) -> bool:
+        """Whether a command can run there, as far as can be seen: what a box has of its own is not looked into."""
+        return path.is_dir() if self.against_walls(path) is None else True
 
     def place(self) -> tuple[Path, str]:
         """An existing folder to run in, and a note when the agent's own has vanished and it fell back."""
-        if self._cwd.is_dir():
+        if self.is_folder(self._cwd):
             return self._cwd, ""
         lost, self._cwd = self._cwd, self.start
         return self.start, f"[the folder {lost} no longer exists; back in {self.start}]"
@@ -93,15 +100,27 @@ class Workspace:
     def readable(self, path: str) -> Path:
         """The resolved path of an ordinary, unprotected file. Raises ToolFault."""
         target = self.resolve(path)
-        if reason := self.protected.against_reading(target) or against_kind(target):
+        if reason := self.against_reading(target) or against_kind(target):
             hint = "; search_files or terminal can list it" if reason == "it is a folder" else ""
             raise ToolFault(f"{path} cannot be read: {reason}{hint}")
         return target
 
+    def against_reading(self, path: Path) -> str | None:
+        """Why a resolved path is never read, or None."""
+        if self.box is not None and path.is_relative_to(self.box.outputs):
+            return None
+        return self.against_walls(path) or self.protected.against_reading(path)
+
+    def against_walls(self, path: Path) -> str | None:
+        """Why a resolved path is out of reach whatever stands there, or None."""
+        if self.box is None or any(path.is_relative_to(folder) for folder in self.box.folders):
+            return None
+        return "it lies outside of the folders that are open here"
+
     def writable(self, path: str) -> Path:
         """The resolved path of a file that may be written as far as its kind goes. Raises ToolFault."""
         target = self.resolve(path)
-        if reason := self.protected.against_writing(target) or against_kind(target):
+        if reason := self.against_walls(target) or self.protected.against_writing(target) or against_kind(target):
             raise ToolFault(f"{path} cannot be written: {reason}")
         return target
 

@@ -238,6 +238,8 @@ class Delegation:
         if check:
             spec = dataclasses.replace(spec, role=f"{spec.role}\n{check.told}")
         origin = Origin(ctx.agent, ctx.emit.run, self._owner(ctx), ctx.gate, bound=True)
+        if task.workspace == "worktree" and ctx.workspace.box is not None:
+            raise ToolFault("there are no worktrees in a sandbox: git would run here, on what was written in there")
         place = await planned_worktree(spec.cwd, spec.name) if task.workspace == "worktree" else None
         conversation = await self.opened(
             spec, maker, origin, task.message, title=task.prompt, tree=tree, place=place, check=check

@@ -210,7 +210,9 @@ def dataset(path: Path, rows: Sequence[Any]) -> Path:
 
 def options(tmp_path: Path, **values: Any) -> BatchOptions:
     """Options of a run named `run` in `tmp_path/data`."""
-    base = {"run_name": "run", "output_dir": tmp_path / "data"}
+    base: dict[str, Any] = {"run_name": "run", "output_dir": tmp_path / "data"}
+    if not values.get("resume"):
+        base["sandbox"] = "local"  # the same on every machine; what `auto` finds has tests of its own
     if "dataset_file" not in values and (tmp_path / "prompts.jsonl").exists():
         base["dataset_file"] = tmp_path / "prompts.jsonl"
     return checked({**base, **values})

@@ -49,11 +49,11 @@ def test_toolsets_come_as_text_or_list() -> None:
 @pytest.mark.parametrize("name", LATER)
 def test_what_comes_later_is_refused_by_name(name: str) -> None:
     with pytest.raises(UsageError, match=f"--{name}.* comes with a later version") as caught:
-        refuse_later({name: {"sandbox": "bubblewrap", "num_generations": "8"}.get(name, "ray")})
+        refuse_later({name: {"num_generations": "8"}.get(name, "ray")})
     assert caught.value.exit_code == 2
 
 
-@pytest.mark.parametrize(("name", "value"), [("engine", "bogus"), ("sandbox", "bogus"), ("num_generations", "0")])
+@pytest.mark.parametrize(("name", "value"), [("engine", "bogus"), ("num_generations", "0")])
 def test_what_will_never_come_is_not_promised(name: str, value: str) -> None:
     with pytest.raises(UsageError, match=f"--{name}") as caught:
         refuse_later({name: value})
@@ -81,7 +81,7 @@ def test_a_limit_is_told_with_the_value_that_misses_it() -> None:
 
 
 def test_what_is_there_already_under_a_later_flag_is_fine() -> None:
-    given = {"engine": "threads", "num_generations": "1", "sandbox": "auto", "base_url": ("http://a/v1",), "seed": 1}
+    given = {"engine": "threads", "num_generations": "1", "base_url": ("http://a/v1",), "seed": 1}
     assert refuse_later(given) == {"base_url": "http://a/v1", "seed": 1}
     assert refuse_later({"base_url": ()}) == {}
     with pytest.raises(UsageError, match="several --base_url"):
