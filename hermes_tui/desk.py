@@ -144,7 +144,7 @@ class Desk:
 
         try:
             return [kept(record) for record in self.engine.tasks.results(session)] if self.engine else []
-        except HermesError:
+        except (HermesError, RuntimeError):  # the latter from an engine that is being closed
             return []
 
     def close(self, grace: float = 1.5) -> int:

@@ -105,8 +105,8 @@ def kept(record: AgentRecord) -> Outcome:
 
 
 def told(event: AgentFinished) -> bool:
-    """Whether an end is news for a person: not that of a chat, of a child whose parent reports, of one gone on with."""
-    return event.kind in TASK_KINDS and not event.bound and event.state != "handed over"
+    """Whether an end is news for a chat: not that of a chat, of a child whose parent reports, of one gone on with."""
+    return event.kind in TASK_KINDS and bool(event.owner) and not event.bound and event.state != "handed over"
 
 
 def state_words(state: str) -> str:

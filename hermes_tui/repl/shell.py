@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -45,6 +47,9 @@ ANSWER_DELAY_SECONDS = 0.4
 
 AGAIN_SECONDS = 3.0
 """Within this a second Ctrl+C, or a second wish to leave while work runs, is meant."""
+
+LOOK_SECONDS = 2.0
+"""Between two looks for results of other programs."""
 
 CYCLE = ("ask", "edits", "plan", "auto")
 
@@ -109,6 +114,8 @@ class Shell:
         self.cwd = opening.cwd
         self.waiting: dict[str, ApprovalAsked | QuestionAsked] = {}
         self.failed = 0
+        self._shown: set[str] = set()
+        self._left = threading.Event()
         self.watch = Watch(self, attended=attended)
         self.going = Going(self, attended=attended)
         self._shown_at = 0.0
@@ -141,6 +148,7 @@ class Shell:
         self.say("text", _("Hermes, plain shell. /help lists the commands, /quit leaves."))
         self.show_resumed(view)
         self.show_results(self._brought)
+        threading.Thread(target=self.look_for_results, name="hermes-results", daemon=True).start()
         try:
             self.resolved.endpoint_for(view.model)
         except HermesError as error:
@@ -161,12 +169,25 @@ class Shell:
         """What tasks of a chat have brought that nobody has seen yet. Blocks."""
         try:
             return [kept(record) for record in self.engine.tasks.results(session)]
-        except HermesError:
+        except (HermesError, RuntimeError):  # the latter from an engine that is being closed
             return []
+
+    def look_for_results(self) -> None:
+        """Prints, until the shell is left, what ends in other programs: tasks can be left working. For a thread."""
+
+        def show(session: str, brought: Sequence[Outcome]) -> None:
+            if session == self.session:
+                self.show_results([outcome for outcome in brought if outcome.id not in self._shown])
+
+        while not self._left.wait(LOOK_SECONDS):
+            session = self.session
+            if brought := self._results(session):
+                self.front.post(partial(show, session, brought))
 
     def show_results(self, outcomes: Sequence[Outcome]) -> None:
         """Prints what tasks brought meanwhile."""
         for outcome in outcomes:
+            self._shown.add(outcome.id)
             self.front.put(outcome_lines(outcome))
         self.engine.tasks.seen([outcome.id for outcome in outcomes])
 
@@ -204,6 +225,7 @@ class Shell:
             self.failed += event.state != "done" or bool(counts.get("failed") or counts.get("invalid"))
         elif isinstance(event, AgentFinished) and told(event) and event.owner == self.session:
             self.failed += event.state != "done"
+            self._shown.add(event.agent)
             self.engine.tasks.seen([event.agent])
         self.going.look()
         self.front.changed()
@@ -305,6 +327,7 @@ class Shell:
 
     def close(self, *, hung_up: bool = False) -> None:
         """Ends the engine; blocks for up to a few seconds. `hung_up`: the terminal has gone."""
+        self._left.set()
         self.going.close(hung_up=hung_up)
 
     # -- changing the chat ----------------------------------------------------------------------------------------

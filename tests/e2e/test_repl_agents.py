@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
 
+from hermes_engine.paths import Home
 from hermes_tui.repl.shell import ANSWER_DELAY_SECONDS
 from tests.conftest import Serve
 from tests.e2e.program import hermes
@@ -147,3 +149,28 @@ def test_a_task_left_working_goes_on_without_the_shell(serve: Serve, tmp_path: P
     assert soon(lambda: "done" in states().values())
     with shell(server.base_url, "--continue", cwd=tmp_path) as terminal:
         terminal.until("found it")
+
+
+def test_what_ends_in_another_program_is_printed_where_its_chat_is_open(serve: Serve, tmp_path: Path) -> None:
+    server = serve(by_prompt({"hello": say("hi"), "slow": hang(60)}))
+    [slow, _chat] = killed_at_work(server, tmp_path, ["slow look"])
+    server.script = by_prompt({"slow": say("found it")})
+    with shell(server.base_url, "--continue", cwd=tmp_path) as terminal:
+        terminal.until("interrupted")
+        terminal.send("hello wor")
+        assert hermes("--base-url", server.base_url, "tasks", "resume", slow, cwd=tmp_path).out == "found it\n"
+        terminal.until("found it")
+        terminal.until("❯ hello wor")
+
+
+def test_a_lost_terminal_can_leave_work_behind(serve: Serve, tmp_path: Path) -> None:
+    Home.from_env().ensure().config.write_text("ui: {on_hangup: leave}\n")
+    server = serve(by_prompt({"look": hang(60)}))
+    with shell(server.base_url, cwd=tmp_path) as terminal:
+        terminal.until("❯")
+        terminal.line("/background look around")
+        terminal.until(lambda _: len(server.requests) == 1)
+        server.script = by_prompt({"look": say("found it")})
+        terminal.signal(signal.SIGHUP)
+        assert terminal.ended() == 130
+    assert soon(lambda: "done" in states().values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import threading
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from hermes_engine.messages import Usage
 from hermes_tui.outcomes import heard
 from hermes_tui.widgets.blocks import NoticeBlock, ResultBlock, UserBlock
 from tests.conftest import Serve
+from tests.e2e.program import hermes
 from tests.server.answers import Answer, Seen, call, hang, say
 from tests.tui.drawing import drawn
 from tests.tui.live import Live, live, settings
@@ -185,6 +187,17 @@ async def test_what_ended_or_was_interrupted_meanwhile_is_shown_once_when_the_ch
         engine = app.desk.engine
         assert engine is not None
         await app.until(lambda: engine.tasks.results(app.desk.session) == ())
+
+
+async def test_what_ends_in_another_program_is_shown_where_its_chat_is_open(serve: Serve, tmp_path: Path) -> None:
+    server = serve(by_prompt({"hello": say("hi"), "slow": hang(60)}))
+    [slow, _chat] = killed_at_work(server, tmp_path, ["slow look"])
+    server.script = by_prompt({"slow": say("found it")})
+    async with live(settings(server), tmp_path, continue_last=True) as app:
+        await app.shows("interrupted")
+        done = await asyncio.to_thread(hermes, "--base-url", server.base_url, "tasks", "resume", slow, cwd=tmp_path)
+        assert done.out == "found it\n"
+        await app.until(lambda: [block.state for block in results(app)] == ["interrupted", "done"])
 
 
 @pytest.mark.parametrize("state", ["done", "failed", "interrupted"])

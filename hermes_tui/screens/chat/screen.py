@@ -12,6 +12,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 
+from hermes_tui.screens.chat.arriving import Arriving
 from hermes_tui.screens.chat.asking import Asking
 from hermes_tui.screens.chat.completing import Completing
 from hermes_tui.screens.chat.sending import Sending
@@ -79,7 +80,7 @@ class ChatScreen(SteadyScreen[None]):
         self.asking = Asking(desk, self._waiting, self.transcript, self.prompt)
         self.completing = Completing(self.prompt, desk, host)
         self.sending = Sending(self)
-        self.showing, self.tending = Showing(self), Tending(self)
+        self.showing, self.tending, self.arriving = Showing(self), Tending(self), Arriving(self)
         self.side_mode = "auto"
         self.frame = 0
         self.edited = 0.0
@@ -135,8 +136,7 @@ class ChatScreen(SteadyScreen[None]):
         self.peek.forget()
         self.presenter.show(view.id, view.agent)
         self.transcript.extend(blocks_of(view.messages, past))
-        for outcome in await self.desk.off_loop(lambda: self.desk.results(view.id)):
-            self.presenter.result(outcome)
+        await self.arriving.look()
         for request in engine.broker.pending() if engine is not None else ():
             self.presenter.ask(request)
         if not view.messages:
