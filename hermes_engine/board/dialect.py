@@ -80,15 +80,18 @@ class Transaction:
         execute: runs one statement of the dialect's own spelling.
         now: seconds since the epoch by the database's clock, the same for the whole transaction.
         dialect: whose it is.
+        wrote: whether anything was changed; who changed nothing wakes nobody.
     """
 
     execute: Callable[[str, Sequence[Any]], Cursor]
     now: float
     dialect: Dialect
+    wrote: bool = False
     _events: list[tuple[Any, ...]] = field(default_factory=list)
 
     def all(self, sql: str, *values: Any) -> list[Row]:
         """Every row of a statement."""
+        self.wrote = self.wrote or not sql.startswith(("SELECT", "WITH"))
         return self.execute(sql, values).fetchall()
 
     def one(self, sql: str, *values: Any) -> Row | None:
@@ -98,7 +101,9 @@ class Transaction:
 
     def change(self, sql: str, *values: Any) -> int:
         """Runs a statement that changes rows; how many it changed."""
-        return self.execute(sql, values).rowcount
+        count = self.execute(sql, values).rowcount
+        self.wrote = self.wrote or count > 0
+        return count
 
     def tell(
         self, card: int, verb: str, *, source: str, target: str, by: str, text: str = "", run: int | None = None

@@ -47,6 +47,7 @@ class _Server:
                 hint="pip install 'hermes-tui[postgres]'",
             ) from None
         self._psycopg = psycopg
+        self.fault = psycopg.Error
 
     def connect(self) -> psycopg.Connection[dict[str, Any]]:
         """A connection that commits each statement by itself."""
@@ -64,7 +65,7 @@ class _Server:
         """Raises StateError for any fault of the driver; the password is not in it."""
         try:
             yield
-        except self._psycopg.Error as error:
+        except self.fault as error:
             told = str(error).strip().replace(self._url, "kanban.database_url")
             with contextlib.suppress(ValueError):
                 password = urlsplit(self._url).password
@@ -106,7 +107,8 @@ class PostgresBoard:
             if transaction.told:
                 hold("events", transaction.execute)
                 transaction.write_events()
-            transaction.execute("SELECT pg_notify(?, '')", (self._schema,))
+            if transaction.wrote:
+                transaction.execute("SELECT pg_notify(?, '')", (self._schema,))
 
     def changes(self) -> PostgresChanges:
         """See `Dialect.changes`."""
@@ -124,13 +126,12 @@ class PostgresBoard:
     def _transaction(
         self, begin: str, first: Callable[[Callable[[str, Sequence[Any]], Any]], None] | None = None
     ) -> Iterator[Transaction]:
-        connection = self._connection()
+        connection = self._begun(begin)
 
         def execute(sql: str, values: Sequence[Any] = ()) -> psycopg.Cursor[dict[str, Any]]:
             return connection.execute(_spelled(sql), values)
 
         with self._server.readable():
-            execute(begin)
             try:
                 if first is not None:
                     first(execute)
@@ -138,9 +139,22 @@ class PostgresBoard:
                 yield Transaction(execute, float(found["now"]) if found else 0.0, self)
                 execute("COMMIT")
             except BaseException:
-                if not connection.closed:
+                with contextlib.suppress(self._server.fault):
                     execute("ROLLBACK")
                 raise
+
+    def _begun(self, begin: str) -> psycopg.Connection[dict[str, Any]]:
+        """A connection in a transaction; one that was cut since its last use is made anew."""
+        connection = self._connection()
+        try:
+            connection.execute(begin)
+        except self._server.fault:
+            if not connection.closed:
+                connection.close()
+            connection = self._connection()
+            with self._server.readable():
+                connection.execute(begin)
+        return connection
 
     def _connection(self) -> psycopg.Connection[dict[str, Any]]:
         found: psycopg.Connection[dict[str, Any]] | None = getattr(self._local, "connection", None)
@@ -160,8 +174,9 @@ class PostgresBoard:
 
     def _prepare(self, execute: Callable[[str, Sequence[Any]], Any]) -> None:
         execute("SELECT pg_advisory_xact_lock(hashtext(?), ?)", (self._schema, 0))
-        execute(f'CREATE SCHEMA IF NOT EXISTS "{self._schema}"', ())
-        execute("CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, applied TIMESTAMPTZ DEFAULT now())", ())
+        if execute("SELECT to_regclass('migrations') AS found", ()).fetchone()["found"] is None:
+            execute(f'CREATE SCHEMA IF NOT EXISTS "{self._schema}"', ())
+            execute("CREATE TABLE migrations (name TEXT PRIMARY KEY, applied TIMESTAMPTZ DEFAULT now())", ())
         applied = {row["name"] for row in execute("SELECT name FROM migrations", ()).fetchall()}
         known = {name for name, _ in CHANGES}
         if applied - known:
@@ -174,14 +189,12 @@ class PostgresBoard:
 
 
 class PostgresChanges:
-    """A connection that listens."""
+    """A connection that listens. What was missed while it was cut counts as a change."""
 
     def __init__(self, server: _Server, schema: str) -> None:
         self._server = server
-        self._connection = server.connect()
-        self._first = True
-        with server.readable():
-            self._connection.execute(f'LISTEN "{schema}"')
+        self._schema = schema
+        self._connection = self._listening()
 
     def changed(self) -> bool:
         """See `Changes.changed`."""
@@ -199,13 +212,24 @@ class PostgresChanges:
         """Ends the watch."""
         self._connection.close()
 
-    def _heard(self, seconds: float) -> bool:
+    def _listening(self) -> psycopg.Connection[dict[str, Any]]:
+        made = self._server.connect()
         with self._server.readable():
-            heard = list(self._connection.notifies(timeout=0 if self._first else seconds, stop_after=1))
+            made.execute(f'LISTEN "{self._schema}"')
+        self._missed = True
+        return made
+
+    def _heard(self, seconds: float) -> bool:
+        try:
+            heard = list(self._connection.notifies(timeout=0 if self._missed else seconds, stop_after=1))
             if heard:
                 heard += self._connection.notifies(timeout=0)  # one look for all that came together
-        first, self._first = self._first, False
-        return first or bool(heard)
+        except self._server.fault:
+            self._connection.close()
+            self._connection = self._listening()
+            heard = []
+        missed, self._missed = self._missed, False
+        return missed or bool(heard)
 
 
 class PostgresShelf:

@@ -139,7 +139,7 @@ def resolve(overrides: Overrides | None = None, env: Mapping[str, str] | None = 
         settings=final,
         soul=soul_of(home, [place for place, _, _ in chain]),
         warnings=tuple(dict.fromkeys(warnings)),
-        secrets=_secrets(sources, variables, profile_env, home_env),
+        secrets=_secrets(sources, final.kanban.database_url or "", variables, profile_env, home_env),
         sources=sources,
         kanban=kanban,
         mode_named="mode" in values.get("approvals", {}),
@@ -188,8 +188,8 @@ def _first_url(files: list[YamlFile]) -> str:
     return next((str(url) for file in files if (url := file.values.get("base_url"))), "")
 
 
-def _secrets(sources: EndpointSources, *environments: Mapping[str, str]) -> tuple[str, ...]:
-    found = {value for value in _key_values(sources) if len(value) >= _SHORTEST_KEY}
+def _secrets(sources: EndpointSources, database: str, *environments: Mapping[str, str]) -> tuple[str, ...]:
+    found = {value for value in (*_key_values(sources), password_of(database)) if len(value) >= _SHORTEST_KEY}
     for variables in environments:
         for name, value in variables.items():
             if _SECRET_NAME.search(name) and _looks_secret(value.strip()):

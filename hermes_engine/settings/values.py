@@ -50,6 +50,12 @@ def _address(value: str) -> str:
         raise ValueError(error.line) from None
 
 
+def _database(value: str) -> str:
+    if not value.startswith(("postgresql://", "postgres://")):
+        raise ValueError("it looks like postgresql://user@host/name")
+    return value
+
+
 Count = Annotated[int, BeforeValidator(_number), Field(ge=1)]
 CountOrZero = Annotated[int, BeforeValidator(_number), Field(ge=0)]
 Seconds = Annotated[float, BeforeValidator(_number), Field(gt=0, allow_inf_nan=False)]
@@ -113,7 +119,7 @@ class KanbanSettings(Section):
     """Seconds after which a claim without a sign of life lapses."""
     retry_seconds: Seconds = 1
     """Seconds before the second try of a card; doubled for each further one."""
-    database_url: str | None = None
+    database_url: Annotated[str, AfterValidator(_database)] | None = None
     """PostgreSQL that holds the boards (`postgresql://user@host/name`); null: files of the home."""
 
 

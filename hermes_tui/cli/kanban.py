@@ -102,7 +102,8 @@ def create(board: Board, as_json: bool, parents: tuple[str, ...], workspace: str
     """Make a card."""
     from hermes_engine.board import CardDraft
 
-    draft = CardDraft(parents=parents, workspace=_workspace(workspace), **values)
+    ids = tuple(part.strip() for item in parents for part in item.split(",") if part.strip())
+    draft = CardDraft(parents=ids, workspace=_workspace(workspace), **values)
     card = board.create(draft, by=_me()).id
     _tell(board, card, as_json)
     _warn_of_profile(board, card)

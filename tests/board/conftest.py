@@ -34,10 +34,10 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     if request.param == "sqlite":
         yield Place(home, None)
         return
+    url = request.getfixturevalue("postgres")
     import psycopg
     from psycopg import sql
 
-    url = request.getfixturevalue("postgres")
     yield Place(home, url)
     with psycopg.connect(url, autocommit=True) as connection:
         for (name,) in connection.execute("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'hermes%'").fetchall():

@@ -10,8 +10,9 @@ import subprocess
 import time
 from contextlib import closing
 
-from hermes_engine.board import Changes
-from tests.board.support import Place, draft, harvest, take
+from hermes_engine.board import Changes, this_owner
+from tests.board.invariants import right
+from tests.board.support import HERE, Place, draft, harvest, take
 
 CLAIMERS = """
 won = []
@@ -208,3 +209,68 @@ def test_a_file_of_another_program_is_left_alone(place: Place) -> None:
     (info,) = place.boards().list()
     assert "belongs to another program" in info.fault
     assert path.read_bytes() == before
+
+
+def test_who_changes_nothing_wakes_nobody(place: Place) -> None:
+    with closing(place.open()) as board, closing(board.changes()) as changes:
+        board.create(draft(assignee="elsewhere"))
+        quiet(changes)
+        assert board.claim(this_owner(), profiles=HERE) is None
+        board.reclaim_expired()
+        board.cards()
+        assert not changes.wait(0.05), "else two dispatchers would keep each other awake"
+
+
+CHAOS = """
+import random
+from hermes_engine.board import RunOver
+from hermes_engine.errors import UsageError
+rnd, holds, seen, told, most = random.Random(number), [], 0, 0, 0
+sys.stdin.readline()
+for turn in range(150):
+    a, b = (f"k{rnd.randint(1, 20)}" for _ in range(2))
+    hold = rnd.choice(holds[-4:]) if holds else Hold(board, "none")
+    verbs = [
+        lambda: board.create(CardDraft("x", parents=(a,))),
+        lambda: board.complete(a),
+        lambda: board.archive(a),
+        lambda: board.reopen(a),
+        lambda: board.block(a, "x"),
+        lambda: board.unblock(a),
+        lambda: board.link(a, b),
+        lambda: board.unlink(a, b),
+        lambda: board.edit(a, priority=turn),
+        lambda: board.review(a),
+        lambda: board.reclaim(a),
+        lambda: board.reclaim_expired(alive=lambda run: rnd.random() < 0.8),
+        lambda: hold.complete("x"),
+        lambda: hold.heartbeat(activity="x"),
+        lambda: hold.end("failed", "x"),
+        lambda: hold.comment("x", card=a),
+        lambda: hold.create(CardDraft("x")),
+        lambda: hold.request_review("x"),
+    ]
+    claim = board.claim(this_owner(), profiles=HERE, cap=5)
+    if claim:
+        holds.append(Hold(board, claim.token))
+    try:
+        rnd.choice(verbs)()
+    except (UsageError, RunOver):
+        pass
+    new = board.events(after=seen, limit=100000)
+    told, seen = told + len(new), new[-1].id if new else seen
+    most = max(most, len(board.open_runs()))
+say([told, seen, most])
+"""
+
+
+def test_many_at_once_doing_anything_leave_the_board_right_and_miss_no_event(place: Place) -> None:
+    with closing(place.open()) as board:
+        for _ in range(10):
+            board.create(draft())
+        heard = harvest(place.spawn(CHAOS, count=5), "go\n")
+        right(board)
+        events = [event.id for event in board.events(limit=1_000_000)]
+        for told, seen, most in heard:
+            assert told == len([event for event in events if event <= seen]), "an event came late, below a number seen"
+            assert most <= 5, "never more at work than the cap"

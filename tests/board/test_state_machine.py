@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -19,9 +19,10 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from hermes_engine.board import WAITING, Board, Card, Claim, Hold, IllegalMove, RunOver, this_owner
+from hermes_engine.board import Board, Card, Claim, Hold, IllegalMove, RunOver, this_owner
 from hermes_engine.board.moves import BY_VERB, legal
 from hermes_engine.errors import UsageError
+from tests.board.invariants import above, right
 from tests.board.support import HERE, Place, draft, state, tables
 
 ME = this_owner()
@@ -224,50 +225,9 @@ class Everything(RuleBasedStateMachine):
         assert set(state(self.board)) == self.made
 
     @invariant()
-    def what_runs_has_exactly_one_owner(self) -> None:
-        """Running cards and open runs are the same cards, one to one."""
-        running = sorted(card.id for card in self.board.cards() if card.status == "running")
-        assert sorted(run.card for run in self.board.open_runs()) == running
-
-    @invariant()
-    def who_waits_says_why_and_who_does_not_says_nothing(self) -> None:
-        """Reasons, and where waiting cards rest."""
-        now = state(self.board)
-        for card in now.values():
-            assert bool(card.reason) is (card.status in WAITING), card
-            waits = any(now[parent].finished is None for parent in card.parents)
-            if card.status in ("todo", "ready"):
-                assert card.status == ("todo" if waits else "ready"), card
-            if card.status != "archived":
-                assert (card.finished is not None) is (card.status == "done"), card
-            assert card.id not in above(now, card.id)
-
-    @invariant()
-    def every_move_is_in_the_table(self) -> None:
-        """The events tell an unbroken way of legal moves."""
-        now = state(self.board)
-        events = self.board.events(limit=100_000)
-        assert [event.id for event in events] == sorted(event.id for event in events)
-        for card, steps in itertools.groupby(sorted(events, key=lambda e: (e.card, e.id)), key=lambda e: e.card):
-            at = ""
-            for event in steps:
-                assert event.source == at or (event.source == event.target == at), (event, at)
-                if event.source != event.target:
-                    assert legal(event.verb, event.source, event.target), event
-                at = event.target
-            assert at == now[card].status
-
-
-def above(cards: Mapping[str, Card], card: str) -> set[str]:
-    """Every card that a card waits for, directly or not."""
-    found: set[str] = set()
-    todo = list(cards[card].parents)
-    while todo:
-        parent = todo.pop()
-        if parent not in found:
-            found.add(parent)
-            todo += cards[parent].parents
-    return found
+    def the_board_is_right(self) -> None:
+        """One owner, reasons, resting places, legal moves."""
+        right(self.board)
 
 
 def test_whatever_is_done_in_whatever_order_the_board_stays_right(place: Place) -> None:

@@ -50,7 +50,7 @@ def test_every_command_has_help(command: str) -> None:
         (["--nosuch"], "--nosuch"),
         (["nosuch"], "unknown command 'nosuch'"),
         (["profil", "list"], "did you mean profile?"),
-        (["kanban", "run", "--once"], "hermes kanban run is not in this version: it comes with dispatching"),
+        (["kanban", "run", "--once"], "the toolset kanban is not enabled — hermes tools enable kanban"),
         (["tasks", "show", "x"], "there is no task 'x'"),
         (["sessions", "search", "x"], "hermes sessions search is not in this version"),
         (["tools"], "needs a verb"),

@@ -135,8 +135,8 @@ def test_links_and_their_refusals() -> None:
         (["boards", "create", "Up"], "not a usable name"),
         (["boards", "delete", "default", "-y"], "stays"),
         (["boards", "use", "nosuch"], "unknown board"),
-        (["plan", "a goal", "--now"], "comes with dispatching"),
-        (["run", "--once"], "comes with dispatching"),
+        (["plan", "a goal"], "hermes tools enable kanban"),
+        (["run", "--once"], "hermes tools enable kanban"),
         (["nosuch"], "unknown command"),
     ],
 )
@@ -252,3 +252,6 @@ def test_a_database_that_is_not_there_is_one_line_without_its_password(isolated_
     assert done.err.count("\n") == 1
     assert "the boards' database" in done.err
     assert "hunter2secret" not in done.err
+    assert "hunter2secret" not in hermes("config", "get").out
+    config.write_text("kanban: {database_url: 'sqlite:///x'}\n")
+    assert hermes("kanban", "list").code == 2
