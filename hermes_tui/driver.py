@@ -10,8 +10,10 @@ import os
 import selectors
 from codecs import getincrementaldecoder
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from textual import events
+from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
 from textual._xterm_parser import BRACKETED_PASTE_END, BRACKETED_PASTE_START, XTermParser
 from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
@@ -22,6 +24,16 @@ READ_SIZE = 64 * 1024
 ALT_ENTER = "\x1b\r"
 """What terminals send for Alt+Enter; the toolkit's reader does not know it."""
 
+
+class _Named(NamedTuple):
+    """A key by its name, as the toolkit's table has them."""
+
+    value: str
+
+
+for _digit in "0123456789":
+    # the toolkit takes Alt and a digit for a sign that one terminal of one system would write for them
+    ANSI_SEQUENCES_KEYS[f"\x1b{_digit}"] = (_Named(f"alt+{_digit}"),)  # type: ignore[index]
 
 KEEP_TITLE, OLD_TITLE = "\x1b[22;2t", "\x1b[23;2t"
 """The terminal keeps its title aside, and takes it back."""

@@ -1,4 +1,4 @@
-"""A screen that never argues about its size.
+"""A screen that never argues about its size, and is not drawn while another one covers it.
 
 The toolkit lets a screen hear of its own layout's size as of a resize. When two sizes are on their way at once (a
 terminal that is dragged), each layout answers the other for ever; here only the terminal's size of now counts.
@@ -33,6 +33,16 @@ class SteadyScreen(Screen[ScreenResultType]):
 
     def _screen_resized(self, size: Size) -> None:
         super()._screen_resized(self.app.size)
+
+    def _compositor_refresh(self) -> None:
+        stack = self.app.screen_stack
+        above = stack[stack.index(self) + 1 :] if self in stack else ()
+        if any(isinstance(screen, SteadyScreen) for screen in above):
+            # the toolkit takes every screen for see-through: each change under another one would paint all of that
+            self._compositor._dirty_regions.clear()
+            self._dirty_widgets.clear()
+        else:
+            super()._compositor_refresh()
 
 
 class SteadyModal(ModalScreen[ScreenResultType]):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from textual._compositor import Compositor
 
 from hermes_tui.screens.agents.agent import AgentScreen
 from hermes_tui.screens.agents.screen import AgentsScreen
@@ -14,6 +16,7 @@ from tests.conftest import Serve
 from tests.server.scripted import call, hang, say
 from tests.tui.drawing import MARKUP
 from tests.tui.live import Live, live, settings
+from tests.tui.stage import Script, screen_text, settle, stage
 from tests.work.support import by_prompt, spawn
 
 pytestmark = pytest.mark.slow
@@ -112,6 +115,29 @@ async def test_a_digit_answers_what_is_asked_beside_the_list(serve: Serve, tmp_p
         assert app.app.screen is screen
         await app.pilot.press("1")
         await app.until(lambda: app.app.screen is app.chat)
+
+
+async def test_what_happens_in_the_chat_meanwhile_is_drawn_when_it_comes_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    painted: list[object] = []
+    whole = Compositor.render_full_update
+
+    def counted(self: Compositor, *given: Any, **named: Any) -> Any:
+        painted.append(self)
+        return whole(self, *given, **named)
+
+    async with stage(80, 24, cwd=tmp_path) as (app, pilot):
+        await pilot.press("alt+2")
+        await settle(pilot)
+        monkeypatch.setattr(Compositor, "render_full_update", counted)
+        app.feed(*Script().answer("said meanwhile"))
+        await settle(pilot)
+        assert painted == []
+        assert "said meanwhile" not in screen_text(app)
+        await pilot.press("escape")
+        await settle(pilot)
+        assert "said meanwhile" in screen_text(app)
 
 
 async def test_the_header_and_the_command_go_there_too(serve: Serve, tmp_path: Path) -> None:

@@ -43,8 +43,9 @@ class Words(Static):
         """Shows these lines."""
         text = Text("\n").join(lines)
         if text != self._shown or text.spans != self._shown.spans:
+            taller = text.plain.count("\n") != self._shown.plain.count("\n") or not self._shown.plain
             self._shown = text
-            self.update(text)
+            self.update(text, layout=taller)
 
 
 class AgentsBase(SteadyScreen[None]):

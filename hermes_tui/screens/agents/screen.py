@@ -92,7 +92,7 @@ class AgentsScreen(AgentsBase):
         self.transcript.recolour()
 
     def hear(self, events: Sequence[Event]) -> None:
-        if self.is_current:
+        if self.is_active:
             self.talk.hear(events)
 
     def on_screen_resume(self) -> None:
