@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hermes_engine.events import AgentFinished, AgentStarted, ToolFinished, TurnFinished
+from hermes_engine.events import AgentFinished, AgentStarted, ToolFinished, ToolStarted, TurnFinished
+from tests.conftest import Serve
 from tests.server.answers import hang
 from tests.work.conftest import Hear
 from tests.work.support import Heard, by_prompt, call, say, spawn
@@ -265,3 +267,61 @@ def test_a_person_says_more_to_a_task_in_a_worktree_and_it_goes_on_there(hear: H
     assert (last.agent, last.state) == (again.id, "done")
     assert branch({"workspace": last.note}) != made
     assert git(repository, "status", "--porcelain") == ""
+
+
+def test_handed_over_it_goes_on_in_its_worktree(hear: Hear, repository: Path) -> None:
+    script = by_prompt({"low": [call("terminal", {"command": "sleep 0.4; echo 1 > one"}),
+                                call("terminal", {"command": "cat one; echo 2 > two"}), say("done")]})  # fmt: skip
+    heard = hear(script, mode="auto", cwd=repository)
+    task = heard.engine.tasks.start(heard.session, "low", kind="background", worktree=True)
+    heard.wait(lambda: heard.of(ToolStarted))
+    assert heard.engine.leave() == [task.id]
+    made = branch({"workspace": heard.of(AgentFinished)[0].note})
+    assert git(repository, "show", f"{made}:one") == "1"
+    heard.engine.close()
+    assert folders() == []
+    again = hear(script, mode="auto", cwd=repository)
+    again.engine.tasks.resume(task.id)
+    again.wait(lambda: again.of(AgentFinished))
+    assert again.of(AgentFinished)[0].answer == "done"
+    assert again.of(ToolFinished)[0].text.startswith("1")
+    assert git(repository, "show", f"{made}:two") == "2"
+    assert (folders(), git(repository, "status", "--porcelain")) == ([], "")
+
+
+KILLED = """
+import sys, tempfile, time
+from pathlib import Path
+tempfile.tempdir = sys.argv[3]
+from hermes_engine.events import ToolStarted
+from hermes_engine.profiles import resolve
+from hermes_engine.session import Engine
+from hermes_engine.settings import Overrides
+
+engine = Engine(resolve(Overrides(base_url=sys.argv[1], model="m", mode="auto")), lambda event: None, attended=False)
+engine.start()
+session = engine.open_session(Path(sys.argv[2])).id
+print(engine.tasks.start(session, "low", kind="background", worktree=True).id, flush=True)
+time.sleep(60)
+"""
+
+
+def test_after_kill_9_it_goes_on_in_its_worktree(hear: Hear, serve: Serve, repository: Path, tmp_path: Path) -> None:
+    server = serve(by_prompt({"low": [call("write_file", {"path": "half.txt", "content": "x"}), hang(60)]}))
+    words = [sys.executable, "-c", KILLED, server.base_url, str(repository), str(tmp_path)]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    agent = process.stdout.readline().strip()
+    assert server.wait_until(lambda: len(server.requests) == 2)
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    [left] = folders()
+    heard = hear(by_prompt({"low": say("done")}), mode="auto", cwd=repository)
+    assert heard.engine.tasks.record(agent).state == "interrupted"
+    heard.engine.tasks.resume(agent)
+    heard.wait(lambda: heard.of(AgentFinished))
+    ended = heard.of(AgentFinished)[0]
+    assert (ended.answer, left.removeprefix("repo-") in ended.note) == ("done", True)
+    assert git(repository, "show", f"{branch({'workspace': ended.note})}:half.txt") == "x"
+    assert folders() == []
