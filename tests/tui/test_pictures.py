@@ -194,7 +194,7 @@ async def picker(app: StageApp, pilot: Pilot[int]) -> None:
 @state
 async def leaving(app: StageApp, pilot: Pilot[int]) -> None:
     begin(app)
-    app.push_screen(QuitDialog(["main auth refactor Run pytest -q", "evals-nov 43% 129/300"]))
+    app.push_screen(QuitDialog(["main auth refactor Run pytest -q", "evals-nov 43% 129/300"], may_leave=True))
 
 
 SIZES = [(name, 80, 24, "hermes-dark") for name in STATES] + [(name, 120, 36, "hermes-dark") for name in STATES]
