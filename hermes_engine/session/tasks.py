@@ -135,7 +135,7 @@ class Tasks:
         talk = self._open.get(row.session if row else self.record(agent).session)
         if talk is None:
             return self._run(self._again(self.record(agent), text))
-        self._soon(partial(talk.say, text))
+        self._soon(lambda: self._open.setdefault(talk.id, talk).say(text))  # it may have ended just now
         return self._row(talk)
 
     def retry(self, agent: str) -> AgentRow:

@@ -62,7 +62,8 @@ class Heard:
         self._changed = threading.Condition()
         self.server, self.cwd = server, cwd
         resolved = resolve(Overrides(base_url=server.base_url, model="m", **flags))
-        self.engine = Engine(resolved, self._hear, attended=attended, ephemeral=ephemeral)
+        self.on_event: Callable[[Event], None] = self._hear
+        self.engine = Engine(resolved, lambda event: self.on_event(event), attended=attended, ephemeral=ephemeral)
         self.engine.start()
         self.session = self.engine.open_session(cwd).id
 

@@ -313,3 +313,23 @@ def test_what_a_stopped_turn_has_cost_is_kept_with_its_conversation(hear: Hear) 
     sessions = heard.engine.sessions()
     assert soon(lambda: sessions.find(low.session).usage.total_tokens == 15)
     assert soon(lambda: sessions.find(heard.session).usage.total_tokens == 3 * 15)
+
+
+def test_f9_17_a_child_told_something_in_its_last_moment_goes_on_before_its_parent_does(hear: Hear) -> None:
+    heard = hear(by_prompt({"go": [spawn("low"), say("ok")], "low": lambda seen: say(f"after {seen.last['content']}")}))
+    told: list[str] = []
+    hearing = heard._hear
+
+    def tell(event: Any) -> None:
+        hearing(event)
+        if isinstance(event, TurnFinished) and event.session != heard.session and not told:
+            told.append(event.agent)
+            heard.engine.tasks.tell(event.agent, "one thing more")
+
+    heard.on_event = tell
+    assert heard.ask("go").answer == "ok"
+    [entry] = heard.results()["results"]
+    assert (entry["status"], entry["answer"]) == ("ok", "after one thing more")
+    assert (entry["tokens"], entry["turns"]) == (30, 2)
+    assert len([seen for seen in heard.server.requests if first_user(seen) == "low"]) == 2
+    assert len(heard.of(AgentFinished)) == 2
