@@ -15,13 +15,13 @@ import pytest
 from textual.pilot import Pilot
 
 from hermes_engine import events as ev
-from hermes_engine.messages import Display
+from hermes_engine.messages import Display, Usage
 from hermes_tui.screens.overlays.card import QuitDialog
 from hermes_tui.screens.overlays.picker import Item, Picker
 from hermes_tui.widgets.blocks import OutputBlock, WelcomeBlock
 from hermes_tui.widgets.facts import AgentFact, StepFact
 from hermes_tui.widgets.menu import Proposal
-from tests.tui.stage import Script, StageApp, normal_svg, screen_lines, settle, stage
+from tests.tui.stage import SESSION, Script, StageApp, normal_svg, screen_lines, settle, stage
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "screens"
 
@@ -192,13 +192,30 @@ async def picker(app: StageApp, pilot: Pilot[int]) -> None:
 
 
 @state
+async def results(app: StageApp, pilot: Pilot[int]) -> None:
+    say = begin(app)
+    body = "✓ scout  found 4 callers\n✓ fixer  changed login()"
+    app.feed(*say.tool("c1", Display("Spawned", "2 agents — scout, fixer", "2 ok", "list", body), seconds=41.0))
+    answer = "**1 of 3** does not answer:\n\n| server | state |\n|---|---|\n| 8001 | up |\n| 8002 | down |"
+    common: dict[str, Any] = {"owner": SESSION, "kind": "background", "seconds": 72.0}
+    used = Usage(3000, 100, cost_usd=0.021)
+    app.feed(
+        say(ev.TurnFinished),
+        ev.AgentFinished(agent="ag_1", name="check", prompt="check every server", answer=answer, usage=used, **common),
+        ev.AgentFinished(
+            agent="ag_2", name="slow", state="interrupted", prompt="slow look", error="it ended", **common
+        ),
+    )
+
+
+@state
 async def leaving(app: StageApp, pilot: Pilot[int]) -> None:
     begin(app)
     app.push_screen(QuitDialog(["main auth refactor Run pytest -q", "evals-nov 43% 129/300"], may_leave=True))
 
 
 SIZES = [(name, 80, 24, "hermes-dark") for name in STATES] + [(name, 120, 36, "hermes-dark") for name in STATES]
-SIZES += [(name, 40, 12, "hermes-dark") for name in ("turn", "approval", "work", "keys", "leaving")]
+SIZES += [(name, 40, 12, "hermes-dark") for name in ("turn", "approval", "work", "keys", "leaving", "results")]
 SIZES += [(name, 200, 50, "hermes-dark") for name in ("turn", "work")]
 SIZES += [("work", 160, 50, "hermes-dark"), ("work", 80, 24, "terminal")]
 SIZES += [("turn", 80, 24, "terminal"), ("work", 120, 36, "hermes-light"), ("approval", 80, 24, "high-contrast")]
