@@ -182,7 +182,7 @@ class Assembly:
                 self.redactor.add(secret)
             other.redactor = self.redactor
             other.extra_tools, other.dock = self.extra_tools, self.dock
-            self._others[name] = other
+            self._others.setdefault(name, other)  # another may have asked for it meanwhile
         return self._others[name]
 
     async def close(self) -> None:

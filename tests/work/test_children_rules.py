@@ -259,3 +259,18 @@ def test_f3_13_another_task_or_another_turn_begins_anew(hear: Hear) -> None:
         assert heard.ask("go").answer == "ok"
         assert len(children(heard, "child other")) == turn
         assert len(children(heard, "child")) == 3 * turn
+
+
+def test_children_on_one_profile_at_the_same_time_share_its_client(
+    hear: Hear, serve: Serve, configure: Configure, isolated_home: Path
+) -> None:
+    own = serve(by_prompt({}))
+    configure("{}\n")
+    folder = isolated_home / "profiles" / "checker"
+    folder.mkdir(parents=True)
+    (folder / "config.yaml").write_text(f"model: own-model\nbase_url: {own.base_url}\n")
+    tasks = [{"prompt": f"child {n}", "profile": "checker"} for n in range(6)]
+    heard = hear(by_prompt({"go": [spawn(*tasks), say("ok")]}))
+    heard.ask("go")
+    assert heard.results()["ok"] == 6
+    assert len([seen for seen in own.others if seen.path == "/v1/models"]) == 1
