@@ -226,7 +226,7 @@ def failed(transaction: Transaction, row: Row, run: Row, state: Ending, error: s
     count = 0 if state == "stopped" else _count(transaction, row, state)
     if count and _used_up(transaction, row, run, state, count, error, tries):
         return
-    told = _said(_NAMES.get(state, state), error)
+    told = _said(state, "", error)
     target = resting(transaction, row["number"], row["phase"])
     move(transaction, row, "retry", target, by="board", told=told, run=run["id"])
     wait = min(_LONGEST_WAIT, tries.wait * 2.0 ** min(count - 1, 30)) if count else 0.0
@@ -264,14 +264,17 @@ def _used_up(transaction: Transaction, row: Row, run: Row, state: Ending, count:
     if count < limit:
         return False
     tried = "1 try" if count == 1 else f"{count} tries"
-    why = _said(f"{_NAMES.get(state, state)} after {tried}", error)
+    why = _said(state, f" after {tried}", error)
     move(transaction, row, "give_up", "blocked", by="board", told=why, run=run["id"])
     transaction.change("UPDATE cards SET said = ? WHERE number = ?", why, row["number"])
     return True
 
 
-def _said(label: str, error: str) -> str:
-    return text(f"{label}: {error}" if error.strip() else label)
+def _said(state: Ending, tried: str, error: str) -> str:
+    """How a run ended, how often by now, and its last text, which need not repeat the first."""
+    name = _NAMES.get(state, state)
+    error = error.removeprefix(f"{name}: ")
+    return text(f"{name}{tried}: {error}" if error.strip() else f"{name}{tried}")
 
 
 def insert(transaction: Transaction, draft: CardDraft, *, by: str, run: Row | None = None) -> int:

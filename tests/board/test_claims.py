@@ -188,7 +188,7 @@ def test_5_2_the_servers_failures_are_not_the_workers(board: Board) -> None:
     for state in ("failed", "provider_error", "provider_error", "failed", "lost", "lost", "stopped", "stopped"):
         take(board)[1].end(state, "503" if state == "provider_error" else "x")
         assert board.card("k1").status == "ready"
-    take(board)[1].end("provider_error", "503")
+    take(board)[1].end("provider_error", "provider error: 503")
     assert board.card("k1").reason == "provider error after 3 tries: 503"
     assert [run.state for run in board.runs("k1")].count("provider_error") == 3
 
