@@ -277,6 +277,15 @@ class RowFinished(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BatchChanged(Event):
+    """A person paused a run or let it go on, or changed how many rows may be in flight."""
+
+    name: str = ""
+    paused: bool = False
+    workers: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BatchFinished(Event):
     """A batch run ended: `state` ∈ done | interrupted | stopped | failed; `reason` when not done."""
 
@@ -358,6 +367,8 @@ class Emitter:
         self.sink = sink
         self.session, self.run, self.agent, self.parent_run = session, run, agent, parent_run
         self._on_fault = on_fault
+        self.deltas = False
+        """Whether somebody wants the pieces of replies also where the rules leave them out."""
         self._seq = itertools.count(1)
 
     def __call__(self, kind: type[EventT], /, **values: Any) -> EventT:

@@ -82,11 +82,11 @@ async def ask(
     def heard(*, text: str = "", reasoning: str = "") -> None:
         if text:
             draft.text.append(text)
-            if rules.deltas:
+            if rules.deltas or emit.deltas:
                 emit(TextDelta, text=text)
         if reasoning:
             draft.reasoning.append(reasoning)
-            if rules.deltas:
+            if rules.deltas or emit.deltas:
                 emit(ThoughtDelta, text=reasoning)
 
     attempt = 1

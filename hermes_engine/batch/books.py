@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from hermes_engine import __version__
 from hermes_engine.batch.card import card
+from hermes_engine.batch.floor import Floor
 from hermes_engine.batch.folder import RunFolder, read_object, write_object
 from hermes_engine.batch.job import RowResult
 from hermes_engine.batch.plan import Plan
@@ -33,12 +34,15 @@ _LINES_NAMED = 100
 class Books:
     """The figures of one run while it is worked."""
 
-    def __init__(self, setup: Setup, plan: Plan, redactor: Redactor) -> None:
-        self._setup, self._plan, self._redactor = setup, plan, redactor
+    def __init__(self, setup: Setup, plan: Plan, redactor: Redactor, floor: Floor) -> None:
+        self._setup, self._plan, self._redactor, self._floor = setup, plan, redactor, floor
         self._begun = time.monotonic()
         self.state: State = "running"
         self.reason = ""
+        self.in_flight: set[str] = set()
+        """Identities of the rows that are worked now."""
         self._retrying: set[str] = set()
+        """Those of them that failed before."""
         before = _checkpoint(setup.folder)
         self._seconds_before = number(before, "seconds")
         self._invocations = int(number(before, "invocations")) + 1
@@ -64,12 +68,16 @@ class Books:
 
     def begin(self, row: str) -> None:
         """A row is in flight; while it runs again it does not count as failed."""
+        self.in_flight.add(row)
         if row in self._plan.ledger.failed:
             self._retrying.add(row)
+        self._floor.counts = self.counts().as_dict()
 
     def end(self, row: str) -> None:
         """A row is in flight no more."""
+        self.in_flight.discard(row)
         self._retrying.discard(row)
+        self._floor.counts = self.counts().as_dict()
 
     def spend(self, usage: Usage) -> None:
         """Adds what a row used, whatever becomes of it."""
@@ -84,6 +92,9 @@ class Books:
             "reason": self.reason,
             "updated_at": now(),
             "rows": self.counts().as_dict(),
+            "running": len(self.in_flight),
+            "workers": self._floor.workers,
+            "paused": self._floor.paused,
             "removed": self._plan.ledger.removed,
             "next_batch": max([task.batch for task in self._plan.tasks[-1:]] + batches, default=-1) + 1,
             "seconds": round(self._seconds_before + self.seconds, 3),
@@ -114,6 +125,8 @@ class Books:
             "spent": self.spent.as_dict(),
             "duration_seconds": round(seconds, 3),
             "invocations": self._invocations,
+            "workers": self._floor.workers,
+            "times": self._floor.times(),
             "throughput": {
                 "rows_per_minute": round(60 * settled / seconds, 2) if seconds else 0.0,
                 "tokens_per_second": round(ledger.tally.usage.total_tokens / seconds, 2) if seconds else 0.0,

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from hermes_engine.batch.books import Books
 from hermes_engine.batch.dataset import Dataset
 from hermes_engine.batch.filters import Verdict, invented_tools, judged
+from hermes_engine.batch.floor import Floor, RowAtWork
 from hermes_engine.batch.health import FirstTries, Outage, Rejects
 from hermes_engine.batch.job import Job, Record, Row, RowResult
 from hermes_engine.batch.ledger import Ledger
@@ -48,6 +49,7 @@ class Crew:
     ledger: Ledger
     writer: Writer
     books: Books
+    floor: Floor
     agents: RowAgents
     redactor: Redactor
     outage: Outage
@@ -71,18 +73,22 @@ class Crew:
 
     async def _one(self, task: Task) -> None:
         row = self.dataset.row(task.place, task.sample)
-        self.emit(RowStarted, index=row.index, sample=row.sample, prompt=_shown(row.prompt))
+        prompt = self.redactor.text(_shown(row.prompt))
         self.books.begin(task.ident)
+        at_work = self.floor.begin(row, prompt, self.outage.hear)
+        self.writer.touch()
+        self.emit(RowStarted, index=row.index, sample=row.sample, prompt=prompt)
         paused = self.outage.seconds
         again = settled = False
         try:
-            result = await self._worked(row)
+            result = await self._worked(row, at_work)
             again = result.stop_reason == "timeout" and self.outage.seconds > paused
             if not again:
                 settled = True
                 await self._settle(task, row, result)
         finally:
             self.books.end(task.ident)
+            self.floor.end(at_work.name)
             if again:
                 self.schedule.give_back(task)
             else:
@@ -91,9 +97,9 @@ class Crew:
             if not settled:
                 self._tell_end(row, "cancelled", "waits to run again" if again else "not finished", None)
 
-    async def _worked(self, row: Row) -> RowResult:
+    async def _worked(self, row: Row, at_work: RowAtWork) -> RowResult:
         try:
-            result = await run_row(row, self._job(), self.outage.hear, self.agents)
+            result = await run_row(row, self._job(), at_work, self.agents, begun=at_work.begun)
         except (ConfigError, UsageError, StateError):
             raise
         except Exception as fault:
@@ -134,6 +140,7 @@ class Crew:
         if self.first_tries.note(task.ident, result, before):
             self._take_back()
         self.check_caps()
+        self.floor.seconds[row.index, row.sample] = result.seconds
         self._tell_end(row, verdict.outcome, self.redactor.text(verdict.detail), result)
 
     def _not_its_fault(self, result: RowResult) -> bool:

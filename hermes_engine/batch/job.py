@@ -52,6 +52,11 @@ def ident(key: str, sample: int) -> str:
     return f"{key}/{sample}"
 
 
+def sample_of(row: str) -> int:
+    """The sample in an identity."""
+    return int(row.rpartition("/")[2])
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """Where the commands of a run's rows run.

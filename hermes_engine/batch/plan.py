@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
 from hermes_engine.batch.dataset import Dataset, Invalid, Place
+from hermes_engine.batch.floor import RowName
 from hermes_engine.batch.folder import RunFolder
 from hermes_engine.batch.job import ident
 from hermes_engine.batch.ledger import Ledger, read_ledger
@@ -51,7 +52,12 @@ class Plan:
 
 
 def make_plan(
-    dataset: Dataset, folder: RunFolder, options: BatchOptions, *, stopped: Callable[[], bool] = lambda: False
+    dataset: Dataset,
+    folder: RunFolder,
+    options: BatchOptions,
+    *,
+    only: Collection[RowName] | None = None,
+    stopped: Callable[[], bool] = lambda: False,
 ) -> Plan:
     """Reads the dataset and the run's files. Finished, rejected and invalid rows are not worked again.
 
@@ -59,6 +65,7 @@ def make_plan(
         dataset: of the run; open.
         folder: of the run; held.
         options: in effect.
+        only: rows to be worked, by name; None for all.
         stopped: asked now and then: millions of lines take a while.
 
     Raises:
@@ -81,6 +88,8 @@ def make_plan(
     for place in found:
         row = ident(place.key, 0)
         if ledger.settled(row) or (options.only_failed and row not in ledger.failed):
+            continue
+        if only is not None and (place.index, 0) not in only:
             continue
         tasks.append(Task(place, 0, first + len(tasks) // options.batch_size))
     return Plan(places, tuple(invalid), tuple(tasks), ledger, dataset.digest, dataset.path)

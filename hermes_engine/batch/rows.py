@@ -12,7 +12,7 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -64,7 +64,9 @@ class _Ears:
         self._sink(event)
 
 
-async def run_row(row: Row, job: Job, emit: Sink, agents: RowAgents) -> RowResult:
+async def run_row(
+    row: Row, job: Job, emit: Sink, agents: RowAgents, *, begun: Callable[[Emitter, RunningAgent], None] | None = None
+) -> RowResult:
     """Works the row to its end.
 
     Args:
@@ -72,6 +74,7 @@ async def run_row(row: Row, job: Job, emit: Sink, agents: RowAgents) -> RowResul
         job: what all rows of the run share.
         emit: hears the row's events.
         agents: builds its agent.
+        begun: told what the row speaks through, and its agent.
 
     Raises:
         ConfigError, UsageError: an agent of this spec cannot be built at all.
@@ -87,6 +90,8 @@ async def run_row(row: Row, job: Job, emit: Sink, agents: RowAgents) -> RowResul
     agent: RunningAgent | None = None
     try:
         agent = await agents.build(_spec(row, job, toolsets, folder), history=job.history)
+        if begun is not None:
+            begun(speak, agent)
         before = len(agent.messages)
         ended = await agent.run(row.prompt, speak)
         return _result(agent, ended, ears, toolsets, _from_prompt(agent.messages, before, row.prompt), started)

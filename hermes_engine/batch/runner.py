@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from hermes_engine.batch.books import Books, State
 from hermes_engine.batch.crew import Crew
 from hermes_engine.batch.dataset import Dataset
+from hermes_engine.batch.floor import Floor, RowName
 from hermes_engine.batch.folder import held
 from hermes_engine.batch.health import FirstTries, Outage, Rejects
 from hermes_engine.batch.job import Job
@@ -22,11 +24,14 @@ from hermes_engine.batch.plan import Plan, make_plan
 from hermes_engine.batch.rows import RowAgents
 from hermes_engine.batch.schedule import Schedule
 from hermes_engine.batch.setup import Setup, set_up
+from hermes_engine.batch.steering import MOST_WORKERS, Steering
 from hermes_engine.batch.writer import Writer
-from hermes_engine.errors import HermesError
+from hermes_engine.errors import HermesError, UsageError
 from hermes_engine.events import BatchFinished, BatchStarted, Emitter, Notice, Sink
 from hermes_engine.profiles import Resolved
 from hermes_engine.redaction import Redactor
+
+T = TypeVar("T")
 
 MakeAgents = Callable[[Setup, Outage], RowAgents]
 
@@ -35,6 +40,9 @@ GRACE = 2.5
 
 CLEARING = 2.0
 """Seconds that cancelled rows have to end what they started."""
+
+ORDER_SECONDS = 5.0
+"""How long an order to a run may take."""
 
 _TICK = 1.0
 _INVALID_TOLD = 20
@@ -78,14 +86,26 @@ class BatchRun:
         resolved: settings in effect; options go before them.
         sink: hears BatchStarted, RowStarted, RowFinished, Notice and BatchFinished, on the run's thread.
         make_agents: builds the rows' agents; the assembly's by default.
+        only: rows to be worked, by name; None for all that are to be done.
+
+    Attributes:
+        floor: what goes on, to be looked at from any thread.
     """
 
     def __init__(
-        self, options: BatchOptions, resolved: Resolved, sink: Sink, *, make_agents: MakeAgents | None = None
+        self,
+        options: BatchOptions,
+        resolved: Resolved,
+        sink: Sink,
+        *,
+        make_agents: MakeAgents | None = None,
+        only: Collection[RowName] | None = None,
     ) -> None:
         self.options, self.resolved = options, resolved
         self._sink = sink
         self._make_agents = make_agents or _assembled
+        self._only = only
+        self.floor = Floor()
         self._lock = threading.RLock()  # `stop` may interrupt its own thread, from a signal
         self._loop: asyncio.AbstractEventLoop | None = None
         self._asked: State | None = None
@@ -93,6 +113,7 @@ class BatchRun:
         self._at_once = False
         self._stopping = asyncio.Event()
         self._schedule: Schedule | None = None
+        self._steering: Steering | None = None
 
     def run(self) -> BatchSummary:
         """Works the run to its end. Blocking; may be called once.
@@ -117,6 +138,23 @@ class BatchRun:
             self._asked = "interrupted"
             if self._loop is not None:
                 self._loop.call_soon_threadsafe(self._take_no_more)
+
+    async def order(self, what: Callable[[Steering], T]) -> T:
+        """Has an order carried out on the run's loop; awaited on another one.
+
+        Raises:
+            UsageError: no rows are worked now.
+        """
+        with self._lock:
+            loop, steering = self._loop, self._steering
+            if loop is None or steering is None or self._asked:
+                raise UsageError(f"the run {self.options.run_name} does not work rows now", hint="wait a moment")
+
+            async def carry_out() -> T:
+                return what(steering)
+
+            answer = asyncio.run_coroutine_threadsafe(carry_out(), loop)
+        return await asyncio.wait_for(asyncio.wrap_future(answer), ORDER_SECONDS)
 
     def _stop_itself(self, reason: str) -> None:
         """The run ends for a reason of its own; on the loop."""
@@ -150,19 +188,22 @@ class BatchRun:
                 dataset.close()
         finally:
             with self._lock:
-                self._loop = None
+                self._loop = self._steering = None
 
     async def _worked(self, setup: Setup, dataset: Dataset, work: Path) -> BatchSummary:
         redactor = Redactor(setup.resolved.secrets)
         for note in setup.notes:
             self._tell("warning", redactor.text(note))
-        plan = make_plan(dataset, setup.folder, setup.options, stopped=lambda: self._asked == "interrupted")
-        books = Books(setup, plan, redactor)
+        plan = make_plan(
+            dataset, setup.folder, setup.options, only=self._only, stopped=lambda: self._asked == "interrupted"
+        )
+        self.floor.workers = setup.options.num_workers
+        books = Books(setup, plan, redactor, self.floor)
         self._tell_about(plan, setup, work, books.lost)
         plan.ledger.shape(setup.tools)
         books.write_settings()
         crew = self._crew(setup, plan, books, dataset, work, redactor)
-        counts = books.counts().as_dict()
+        self.floor.counts = counts = books.counts().as_dict()
         self._emit(
             BatchStarted,
             name=setup.options.run_name,
@@ -176,7 +217,7 @@ class BatchRun:
         ticker = asyncio.create_task(self._tick(crew.writer, setup))
         try:
             await crew.writer.tick()
-            await self._all_rows(crew, len(plan.tasks), ticker)
+            await self._all_rows(crew, Steering(crew, plan), ticker)
         except HermesError as error:
             fault = error
         finally:
@@ -188,7 +229,7 @@ class BatchRun:
     def _crew(self, setup: Setup, plan: Plan, books: Books, dataset: Dataset, work: Path, redactor: Redactor) -> Crew:
         options = setup.options
         outage = Outage(options.endpoint_wait, self._tell, self._stop_itself)
-        self._schedule = Schedule(plan.tasks, shared_cwd=options.shared_cwd)
+        self._schedule = Schedule(plan.tasks, shared_cwd=options.shared_cwd, places=options.num_workers)
         job = Job(
             run=options.run_name,
             spec=setup.spec,
@@ -219,6 +260,7 @@ class BatchRun:
             ledger=plan.ledger,
             writer=writer,
             books=books,
+            floor=self.floor,
             agents=agents,
             redactor=redactor,
             outage=outage,
@@ -228,30 +270,34 @@ class BatchRun:
             stop=self._stop_itself,
         )
 
-    async def _all_rows(self, crew: Crew, rows: int, ticker: asyncio.Task[None]) -> None:
+    async def _all_rows(self, crew: Crew, steering: Steering, ticker: asyncio.Task[None]) -> None:
         """Runs the workers until no row is left or the run is to end. Raises what ends it as a fault."""
         crew.check_caps()
         if self._stopping.is_set():
             self._take_no_more()
-        workers = [asyncio.create_task(crew.work()) for _ in range(min(crew.options.num_workers, rows))]
-        if not workers:
+        steering.hire()
+        if not steering.tasks:
             return
+        with self._lock:
+            self._steering = steering
         stopping = asyncio.create_task(self._stopping.wait())
-        all_ended = asyncio.create_task(_first_fault(workers))
+        all_ended = asyncio.create_task(steering.over.wait())
         try:
             await asyncio.wait({all_ended, stopping, ticker}, return_when=asyncio.FIRST_COMPLETED)
             if not all_ended.done() and stopping.done() and not self._at_once:
                 await self._grace(all_ended, ticker)
         finally:
+            with self._lock:
+                self._steering = None
             stopping.cancel()
             all_ended.cancel()
-            for worker in workers:
+            for worker in steering.tasks:
                 worker.cancel()
-            await asyncio.wait(workers, timeout=0.5 if self._at_once else CLEARING)
+            await asyncio.wait(steering.tasks, timeout=0.5 if self._at_once else CLEARING)
             await asyncio.gather(stopping, all_ended, return_exceptions=True)
-        _raise_fault([*workers, ticker])
+        _raise_fault([*steering.tasks, ticker])
 
-    async def _grace(self, all_ended: asyncio.Task[None], ticker: asyncio.Task[None]) -> None:
+    async def _grace(self, all_ended: asyncio.Task[bool], ticker: asyncio.Task[None]) -> None:
         """Lets rows in flight end by themselves; a second wish to stop ends that.
 
         They get a moment when a person asked; all their time when the run ends itself, for they are paid for.
@@ -323,8 +369,8 @@ class BatchRun:
 def _assembled(setup: Setup, outage: Outage) -> RowAgents:
     from hermes_engine import assembly  # loads clients and tools, which tests of a run do without
 
-    limit = max(setup.options.num_workers, 16)
-    return assembly.RowAgents(setup.resolved, pool_limit=limit, seed=setup.seed, wait_out=outage.wait_out)
+    # there may be more workers later; connections that nobody opens cost nothing
+    return assembly.RowAgents(setup.resolved, pool_limit=MOST_WORKERS, seed=setup.seed, wait_out=outage.wait_out)
 
 
 def _sandbox_told(setup: Setup) -> str:
@@ -333,11 +379,6 @@ def _sandbox_told(setup: Setup) -> str:
         why = f" ({setup.unboxed})" if setup.unboxed else ""
         return f"no sandbox{why}: commands of the rows run on this machine, as you"
     return f"commands of the rows run in {around.kind}, {'with' if around.network else 'without'} network"
-
-
-async def _first_fault(workers: list[asyncio.Task[None]]) -> None:
-    """Ends when all workers have ended, or one by a fault."""
-    await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
 
 
 def _raise_fault(tasks: list[asyncio.Task[None]]) -> None:

@@ -33,11 +33,12 @@ class Schedule:
     Args:
         tasks: in order.
         shared_cwd: rows that name the same folder may be worked at the same time.
+        places: how many rows may be worked at once, whoever asks for one.
     """
 
-    def __init__(self, tasks: Iterable[Task], *, shared_cwd: bool = False) -> None:
+    def __init__(self, tasks: Iterable[Task], *, shared_cwd: bool = False, places: int = 4096) -> None:
         self._waiting = deque(tasks)
-        self._shared = shared_cwd
+        self._shared, self._places = shared_cwd, places
         self._busy: set[str] = set()
         self._held_back: defaultdict[str, deque[Task]] = defaultdict(deque)
         self._at_work = 0
@@ -49,14 +50,28 @@ class Schedule:
         """Whether rows are left that nobody works yet."""
         return bool(self._waiting) or any(self._held_back.values())
 
+    def rows(self) -> set[str]:
+        """Identities of those rows."""
+        return {task.ident for tasks in (self._waiting, *self._held_back.values()) for task in tasks}
+
+    def add(self, tasks: Iterable[Task]) -> None:
+        """More rows wait, behind the others."""
+        self._waiting.extend(tasks)
+        self._wake_all()
+
+    def set_places(self, count: int) -> None:
+        """So many rows may be worked at once from now on; with 0 those at work are the last ones until it is more."""
+        self._places = count
+        self._wake_all()
+
     async def take(self) -> Task | None:
         """The next row; waits while none may be worked yet; None when no more will come."""
         while not self._closed:
-            task = self._next()
+            task = self._next() if self._at_work < self._places else None
             if task is not None:
                 self._at_work += 1
                 return task
-            if not self._at_work:
+            if not self._at_work and not self._waiting:
                 break
             idle: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._idle.append(idle)

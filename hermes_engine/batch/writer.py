@@ -98,6 +98,19 @@ class Writer:
         self.ledger.fail(identity(record), offset, len(line), record)
         await self._written(self._failed)
 
+    def expect(self, batch: int) -> None:
+        """One row more comes to this batch."""
+        self._left[batch] = self._left.get(batch, 0) + 1
+
+    @property
+    def next_batch(self) -> int:
+        """The first number that no batch of this invocation has."""
+        return max(self._left, default=-1) + 1
+
+    def touch(self) -> None:
+        """Something that only the index files tell has changed."""
+        self._dirty = True
+
     async def _written(self, file: Appender) -> None:
         self._dirty = True
         self._unsynced.add(file)

@@ -89,7 +89,7 @@ class Engine:
             run=self._run,
             soon=self._do,
         )
-        self._runs = Runs(resolved, self.supervisor, self._heard)
+        self.runs = Runs(resolved, self.supervisor, self._heard, self._run)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping: asyncio.Event | None = None
         self._ready = threading.Event()
@@ -131,7 +131,7 @@ class Engine:
         errands.cancel()
         watch.close()
         await self.kanban.close()
-        self._runs.stop_all()
+        self.runs.stop_all()
         if not await self.supervisor.close(self._grace):
             log.warning("some work did not end within %.1f s", self._grace)
         await asyncio.gather(*(chat.close() for chat in self._open.values()), return_exceptions=True)
@@ -359,11 +359,11 @@ class Engine:
         Raises:
             UsageError: a run of this name is at work, or the options cannot be met.
         """
-        return self._do_and_wait(lambda: self._runs.start(options))
+        return self.runs.start(options)
 
     def stop_batch(self, name: str) -> bool:
         """Lets a run take no more prompts, end those in flight and write everything; False when none runs."""
-        return self._runs.stop(name)
+        return self.runs.stop(name)
 
     def sessions(self) -> SessionStore:
         """The saved chats, for listing: its reads block, call them off a front end's loop."""

@@ -1,0 +1,163 @@
+"""What goes on in a run at this moment: its rows in flight, how many may be, how long things take.
+
+Written on the run's loop, read from any thread: what is read as a whole is replaced as a whole. Costs a few
+assignments an event, for nobody may look. Knows no file and no screen.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hermes_engine.batch.job import Row
+from hermes_engine.events import (
+    Emitter,
+    Event,
+    Sink,
+    StepRetried,
+    StepStarted,
+    ToolFinished,
+    ToolStarted,
+    UsageReported,
+)
+from hermes_engine.messages import Message
+from hermes_engine.protocols import RunningAgent
+
+RowName = tuple[int, int]
+"""Place of a row's line in the dataset, from 0, and which of its samples."""
+
+_KEPT_TIMES = 5000
+_WORDS = 200
+
+
+class RowAtWork:
+    """A row in flight; the sink of its events.
+
+    Attributes:
+        index, sample, prompt: which row; the first line of what is asked.
+        began, heard: seconds since the epoch: its start, its last event.
+        turns, tools, tokens: requests, calls, tokens so far.
+        retries: how often requests were sent again.
+        words: what it does now, one line.
+    """
+
+    __slots__ = (
+        "_agent", "_floor", "_next", "_recent", "_speak", "_watcher", "began", "heard", "index", "prompt", "retries",
+        "sample", "tokens", "tools", "turns", "words",
+    )  # fmt: skip
+
+    def __init__(self, row: Row, prompt: str, floor: Floor, hear: Sink) -> None:
+        self.index, self.sample, self.prompt = row.index, row.sample, prompt
+        self.began = self.heard = Emitter.clock()
+        self.turns = self.tools = self.tokens = self.retries = 0
+        self.words = ""
+        self._floor, self._next = floor, hear
+        self._agent: RunningAgent | None = None
+        self._speak: Emitter | None = None
+        self._watcher: Sink | None = None
+        self._recent: list[Event] = []
+
+    @property
+    def name(self) -> RowName:
+        """Which row of the run it is."""
+        return self.index, self.sample
+
+    def begun(self, speak: Emitter, agent: RunningAgent) -> None:
+        """The row's agent is there; `speak` is what it speaks through."""
+        self._speak, self._agent = speak, agent
+        speak.deltas = self._watcher is not None
+
+    def watch(self, sink: Sink | None) -> tuple[tuple[Message, ...], list[Event]]:
+        """Lets somebody hear every event of it from now on, pieces of replies among them, or nobody any more.
+
+        Returns:
+            the conversation so far, and the events of the step under way.
+        """
+        self._watcher = sink
+        if self._speak is not None:
+            self._speak.deltas = sink is not None
+        messages = tuple(self._agent.messages) if self._agent is not None else ()
+        return tuple(message for message in messages if message.role != "system"), list(self._recent)
+
+    def __call__(self, event: Event) -> None:
+        self.heard = event.time
+        kind = type(event)
+        if kind is StepStarted:
+            self.turns += 1
+            self.words = "thinking"
+            self._recent.clear()
+        elif isinstance(event, ToolStarted):
+            self.tools += 1
+            self.words = f"{event.display.verb} {event.display.title}".strip()[:_WORDS]
+        elif isinstance(event, ToolFinished):
+            self._floor.note_tool(event.name, event.seconds)
+        elif isinstance(event, UsageReported):
+            self.tokens += event.usage.total_tokens
+        elif isinstance(event, StepRetried):
+            self.retries += 1
+            self.words = f"tried {event.attempt}×: {event.reason}"[:_WORDS]
+        if self._watcher is not None:
+            self._watcher(event)
+        if kind in _OF_A_STEP:
+            self._recent.append(event)
+        self._next(event)
+
+
+_OF_A_STEP = frozenset({StepStarted, ToolStarted, ToolFinished})
+
+
+class Floor:
+    """See the module's docstring.
+
+    Attributes:
+        counts: of the run's rows, see `Counts.as_dict`; {} before it has begun.
+        workers: rows that may be in flight.
+        paused: whether no further row is begun.
+        seconds: how long the rows took that ended in this invocation.
+    """
+
+    def __init__(self) -> None:
+        self.counts: Mapping[str, int] = {}
+        self.workers = 0
+        self.paused = False
+        self.seconds: dict[RowName, float] = {}
+        self._rows: dict[RowName, RowAtWork] = {}
+        self._tools: dict[str, deque[float]] = {}
+
+    @property
+    def rows(self) -> tuple[RowAtWork, ...]:
+        """The rows in flight, in the order of their beginning."""
+        return tuple(self._rows.values())
+
+    def row(self, name: RowName) -> RowAtWork | None:
+        """A row in flight."""
+        return self._rows.get(name)
+
+    def begin(self, row: Row, prompt: str, hear: Sink) -> RowAtWork:
+        """A row is in flight; its events go on to `hear`."""
+        at_work = self._rows[row.index, row.sample] = RowAtWork(row, prompt, self, hear)
+        return at_work
+
+    def end(self, name: RowName) -> None:
+        """A row is in flight no more."""
+        self._rows.pop(name, None)
+
+    def note_tool(self, name: str, seconds: float) -> None:
+        """A call took so long."""
+        times = self._tools.get(name)
+        if times is None:
+            times = self._tools[name] = deque(maxlen=_KEPT_TIMES)
+        times.append(seconds)
+
+    def times(self) -> dict[str, Any]:
+        """How long rows and calls of this invocation took, in seconds; for `statistics.json`."""
+        rows = sorted(self.seconds.values())
+        tools = {name: at(sorted(times), 0.5) for name, times in self._tools.items()}
+        told = {"p50": at(rows, 0.5), "p90": at(rows, 0.9), "max": round(rows[-1], 3)} if rows else {}
+        return {"rows": told, "tools": tools}
+
+
+def at(ordered: Sequence[float], share: float) -> float:
+    """The value that `share` of the ordered values do not pass."""
+    return round(ordered[min(len(ordered) - 1, int(len(ordered) * share))], 3)
