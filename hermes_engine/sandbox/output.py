@@ -45,10 +45,14 @@ class Output:
             self.path = self._new_file()
             self._file = _File(self.path, self._redactor)
             self._file.write(bytes(self._head))
+            room = max(0, HEAD - len(self._head))
             self._tail += self._head[HEAD:]
             del self._head[HEAD:]
+            self._head += data[:room]
+            self._tail += data[room:]
+        else:
+            self._tail += data
         self._file.write(data)
-        self._tail += data
         if len(self._tail) > 2 * TAIL:
             del self._tail[:-TAIL]
 

@@ -107,13 +107,11 @@ class Workspace:
 
     def against_reading(self, path: Path) -> str | None:
         """Why a resolved path is never read, or None."""
-        if self.box is not None and path.is_relative_to(self.box.outputs):
-            return None
         return self.against_walls(path) or self.protected.against_reading(path)
 
     def against_walls(self, path: Path) -> str | None:
         """Why a resolved path is out of reach whatever stands there, or None."""
-        if self.box is None or any(path.is_relative_to(folder) for folder in self.box.folders):
+        if self.box is None or any(map(path.is_relative_to, (*self.box.folders, self.box.outputs))):
             return None
         return "it lies outside of the folders that are open here"
 

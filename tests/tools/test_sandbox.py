@@ -12,6 +12,7 @@ import pytest
 
 from hermes_engine.redaction import Redactor
 from hermes_engine.sandbox.local import LocalSandbox
+from hermes_engine.sandbox.output import HEAD, TAIL, Output
 from hermes_engine.sandbox.processes import everyone, marked, read_process, this_instance
 from tests.tools.shells import gone, ours, run
 
@@ -245,6 +246,21 @@ async def test_long_output_keeps_head_and_tail_and_goes_whole_into_a_private_fil
     assert result.full_output.read_text() == "".join(f"{n}\n" for n in range(1, 200_001))
     assert result.full_output.stat().st_mode & 0o777 == 0o600
     assert result.full_output.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_the_head_is_kept_however_the_output_comes_in_pieces(tmp_path: Path) -> None:
+    whole = "".join(f"{number}\n" for number in range(60_000)).encode()
+    for pieces in (1, 6, 16 * 1024, 65_536, 70_000):
+        output = Output(lambda: tmp_path / "f")
+        output.feed(whole[:pieces])
+        for start in range(pieces, len(whole), 65_536):
+            output.feed(whole[start : start + 65_536])
+        output.close()
+        head, note, tail = output.text().partition("\n[… ")
+        assert head.encode() == whole[:HEAD], pieces
+        assert whole.endswith(tail.partition(" …]\n")[2].encode())
+        assert f"{len(whole) - HEAD - TAIL:,} bytes" in note + tail
+        assert (tmp_path / "f").read_bytes() == whole
 
 
 async def test_f2_11_the_full_output_holds_no_secret(tmp_path: Path) -> None:
