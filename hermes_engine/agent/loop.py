@@ -70,8 +70,10 @@ class Agent:
             result = turn.ended("cancelled", "cancelled")
             raise
         finally:
-            await self._append(*closed(self.messages)[len(self.messages) :])
-            tell(result, emit)
+            try:
+                await self._append(*closed(self.messages)[len(self.messages) :])
+            finally:  # a second stop cuts the waiting short, not the telling
+                tell(result, emit)
         return result
 
     async def _step(self, turn: Turn, emit: Emitter) -> TurnResult | None:

@@ -14,7 +14,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hermes_engine.events import AgentFinished, AgentStarted, Event, ToolFinished, TurnFinished
+from hermes_engine.events import (
+    AgentFinished,
+    AgentStarted,
+    Event,
+    ToolFinished,
+    ToolStarted,
+    TurnFinished,
+    TurnStarted,
+)
 from hermes_engine.messages import closed
 from tests.server.answers import Answer, Seen, hang, status
 from tests.work.conftest import Configure, Hear
@@ -93,6 +101,15 @@ def nothing_is_left(heard: Heard, events: list[Event], requests: list[Seen]) -> 
     for session in {event.session for event in events if event.session}:
         kept = heard.engine.tasks.messages(session)
         assert closed(kept) == list(kept)
+
+    for run in {event.run for event in events if event.run}:
+        own = [event for event in events if event.run == run]
+        assert [isinstance(event, TurnFinished) for event in own].index(True) == len(own) - 1
+        assert sum(isinstance(event, TurnStarted) for event in own) == 1
+        began = [event.call_id for event in own if isinstance(event, ToolStarted)]
+        assert sorted(began) == sorted(event.call_id for event in own if isinstance(event, ToolFinished))
+    tree = heard.engine._delegation._trees.get(heard.engine.view(heard.session).agent)
+    assert tree is None or tree._free == PLACES
 
     async def names() -> list[str]:
         return [task.get_name() for task in asyncio.all_tasks() if "ag_" in task.get_name()]
