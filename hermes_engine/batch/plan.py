@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -25,12 +26,13 @@ class Plan:
     """The work of one invocation.
 
     Attributes:
-        places: identity of every row → where it stands in the dataset.
+        places: identity of every row, each sample of a prompt one → where its prompt stands in the dataset.
         invalid: lines that are no row.
         tasks: rows to be worked, in order.
         ledger: what is settled.
         digest: SHA-256 of the dataset.
         dataset: its path.
+        prompts: how many rows of the dataset there are; each has as many samples as the run takes.
     """
 
     places: dict[str, Place]
@@ -39,11 +41,17 @@ class Plan:
     ledger: Ledger
     digest: str
     dataset: Path
+    prompts: int
 
     @property
     def total(self) -> int:
-        """Rows and invalid lines."""
+        """Rows, each sample of a prompt one, and invalid lines."""
         return len(self.places) + len(self.invalid)
+
+    @property
+    def lines(self) -> int:
+        """Lines of the dataset that are not blank."""
+        return self.prompts + len(self.invalid)
 
     @property
     def rows_of_batch(self) -> Counter[int]:
@@ -81,15 +89,16 @@ def make_plan(
             invalid.append(item)
         else:
             found.append(item)
-    places = {ident(place.key, 0): place for place in found}
+    samples = range(options.num_generations)
+    places = {ident(place.key, sample): place for place in found for sample in samples}
     ledger = read_ledger(folder, places, stopped=stopped)
     first = max([ledger.last_batch, *folder.batches()]) + 1
     tasks: list[Task] = []
-    for place in found:
-        row = ident(place.key, 0)
+    for place, sample in itertools.product(found, samples):
+        row = ident(place.key, sample)
         if ledger.settled(row) or (options.only_failed and row not in ledger.failed):
             continue
-        if only is not None and (place.index, 0) not in only:
+        if only is not None and (place.index, sample) not in only:
             continue
-        tasks.append(Task(place, 0, first + len(tasks) // options.batch_size))
-    return Plan(places, tuple(invalid), tuple(tasks), ledger, dataset.digest, dataset.path)
+        tasks.append(Task(place, sample, first + len(tasks) // options.batch_size))
+    return Plan(places, tuple(invalid), tuple(tasks), ledger, dataset.digest, dataset.path, len(found))

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hermes_engine.errors import UnknownName
+from hermes_engine.errors import UnknownName, UsageError
 from hermes_tui.cli.shape import Verb
 from hermes_tui.printing.streams import OutputLost, err, out
 from hermes_tui.texts import _
 
 if TYPE_CHECKING:
+    from hermes_engine.batch.export.groups import Groups
     from hermes_engine.batch.folder import RunFolder
 
 
@@ -40,10 +41,11 @@ def found_run(output_dir: Path, name: str) -> RunFolder:
 @click.option("--arguments", type=click.Choice(["string", "object"]), default="string", help="openai: of calls.")
 @click.option("--tools", type=click.Choice(["string", "list"]), default="string", help="openai: the definitions.")
 @click.option("--tokenizer", type=click.Path(path_type=Path), help="atropos: folder of a tokenizer.")
+@click.option("--reward", help="atropos: module:function that gives a record its score.")
 @output_dir_option
 def export(
     run_name: str, form: str, output: Path | None, everything: bool, arguments: Any, tools: Any, tokenizer: Path | None,
-    output_dir: Path,
+    reward: str | None, output_dir: Path,
 ) -> int:  # fmt: skip
     """Write a run's rows in the form a trainer reads."""
     from hermes_engine.batch.export import FORMATS, FormOptions, form_of
@@ -53,15 +55,19 @@ def export(
         raise UnknownName("format", form, FORMATS)
     folder = found_run(output_dir, run_name)
     chosen = form_of(form, folder.settings().get("tools", []), FormOptions(arguments, tools, tokenizer))
+    if reward is not None and form != "atropos":
+        raise UsageError(_("--reward counts for --format atropos only"))
+    groups = _groups(chosen, reward, everything=everything) if form == "atropos" else None
     target: Any = output if output is not None and str(output) != "-" else sys.stdout.buffer
     try:
-        told = write(folder, chosen, target, everything=everything)
+        told = write(folder, chosen, target, everything=everything, groups=groups)
     except OSError as fault:
         if isinstance(fault, BrokenPipeError) or fault.filename or isinstance(target, Path):
             raise
         raise OutputLost(fault) from None
     err(_("{n} rows written").format(n=told.written))
     _tell_left_out(told.left_out)
+    _tell_notes(groups)
     return 0
 
 
@@ -70,26 +76,41 @@ def export(
 @click.option("--url", required=True, help="Of the server: http://127.0.0.1:8000.")
 @click.option("--tokenizer", type=click.Path(path_type=Path), help="Folder of the trainer's tokenizer.")
 @click.option("--all", "everything", is_flag=True, help="Also rows that ended before they were done, with score 0.")
+@click.option("--reward", help="module:function that gives a record its score.")
 @click.option("--wait", type=click.FloatRange(0, min_open=True), default=600.0, help="Seconds to wait for the trainer.")
 @output_dir_option
-def feed(run_name: str, url: str, tokenizer: Path | None, everything: bool, wait: float, output_dir: Path) -> int:
+def feed(
+    run_name: str, url: str, tokenizer: Path | None, everything: bool, reward: str | None, wait: float, output_dir: Path
+) -> int:
     """Send a run's rows to a running Atropos server, as groups of tokens, masks and scores."""
     from hermes_engine.batch.export.atropos import Atropos, load_tokenizer
     from hermes_engine.batch.export.feed import feed as send
 
     folder = found_run(output_dir, run_name)
-    form = Atropos(load_tokenizer(tokenizer))
-
-    def tell(text: str) -> None:
-        err(f"hermes: {text}")
-
-    fed = asyncio.run(send(folder, url, form, everything=everything, wait=wait, tell=tell))
+    groups = _groups(Atropos(load_tokenizer(tokenizer)), reward, everything=everything)
+    fed = asyncio.run(send(folder, url, groups, wait=wait, tell=groups.tell))
     out(_("sent {n} groups").format(n=fed.sent))
     _tell_left_out(fed.skipped)
+    _tell_notes(groups)
     if fed.remainder:
         line = _("{n} of them fill no whole batch of {size} and wait at the server")
         err(line.format(n=fed.remainder, size=fed.batch_size))
     return 0 if fed.sent else 1
+
+
+def _groups(form: Any, reward: str | None, *, everything: bool) -> Groups:
+    from hermes_engine.batch.export.groups import Groups
+    from hermes_engine.batch.rewards import load_reward
+
+    def tell(text: str) -> None:
+        err(f"hermes: {text}")
+
+    return Groups(form, load_reward(reward) if reward else None, everything, tell)
+
+
+def _tell_notes(groups: Groups | None) -> None:
+    for note in groups.notes() if groups else ():
+        err(f"hermes: {note}")
 
 
 def _tell_left_out(reasons: Mapping[str, int]) -> None:

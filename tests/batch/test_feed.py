@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import urllib.request
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,12 @@ import pytest
 
 from hermes_engine.batch.export.atropos import UNTRAINED, Atropos, load_tokenizer
 from hermes_engine.batch.export.feed import Fed, feed
+from hermes_engine.batch.export.groups import Groups
 from hermes_engine.batch.folder import RunFolder
-from hermes_engine.errors import EndpointDown, LimitReached
+from hermes_engine.batch.rewards import Reward
+from hermes_engine.errors import EndpointDown, LimitReached, RequestRejected
 from hermes_engine.protocols import AgentSpec
-from tests.batch.support import Played, Ran, dataset, play, uses
+from tests.batch.support import Played, Ran, dataset, play, thinks, uses
 from tests.batch.test_export_forms import TOKENIZER
 
 
@@ -57,7 +60,8 @@ class Trainer:
         headers = {"Content-Type": "application/json"}
         request = urllib.request.Request(self.url + path, data, headers, method=method)
         with urllib.request.urlopen(request, timeout=20) as answer:
-            return json.loads(answer.read())
+            text = answer.read()
+            return json.loads(text) if text.startswith((b"{", b"[")) else text.decode()
 
     def register(self, batch_size: int, longest: int = 4096) -> None:
         fields = {"wandb_group": "g", "wandb_project": "p", "checkpoint_dir": "", "save_checkpoint_interval": 10}
@@ -96,8 +100,9 @@ def ran(tmp_path: Path) -> Ran:
     return play(tmp_path, player)
 
 
-def fed(ran: Ran, url: str, **options: Any) -> Fed:
-    return asyncio.run(feed(RunFolder(ran.folder), url, Atropos(load_tokenizer(TOKENIZER)), **options))
+def fed(ran: Ran, url: str, *, everything: bool = False, reward: Reward | None = None, **options: Any) -> Fed:
+    groups = Groups(Atropos(load_tokenizer(TOKENIZER)), reward, everything)
+    return asyncio.run(feed(RunFolder(ran.folder), url, groups, **options))
 
 
 def test_the_trainer_gets_what_was_fed(ran: Ran, trainer: Trainer) -> None:
@@ -146,3 +151,37 @@ def test_nobody_there_is_one_line(ran: Ran) -> None:
         port = free.getsockname()[1]
     with pytest.raises(EndpointDown, match="cannot be reached"):
         fed(ran, f"http://127.0.0.1:{port}")
+
+
+def test_samples_of_a_prompt_are_one_group(tmp_path: Path, trainer: Trainer) -> None:
+    """Five prompts of two samples, one of them short of a sample: batches of two groups, whole ones only."""
+    dataset(tmp_path / "prompts.jsonl", [f"p{number}" for number in range(5)])
+    seen: Counter[str] = Counter()
+
+    def player(prompt: str, spec: AgentSpec) -> Played:
+        seen[prompt] += 1
+        if seen[prompt] == 2:
+            return thinks(thought="") if prompt == "p1" else Played(uses().messages, "max_turns")
+        return uses()
+
+    ran = play(tmp_path, player, num_generations=2, num_workers=1)
+    assert ran.summary.counts == {"total": 10, "kept": 9, "rejected": 1, "failed": 0, "invalid": 0, "pending": 0}
+    trainer.register(3)
+    trainer.batch()
+    with pytest.raises(RequestRejected, match="batch of 3 is no multiple of 2 samples"):
+        fed(ran, trainer.url)
+    trainer.call("GET", "/reset_data")
+    trainer.register(4)
+    trainer.batch()
+    done = fed(ran, trainer.url, reward=lambda record: 1.0 - record["sample"] / 4)
+    assert (done.sent, done.remainder, dict(done.skipped)) == (4, 0, {"groups of fewer than 2 samples": 1})
+    batches = [trainer.batch(), trainer.batch()]
+    assert [len(batch) for batch in batches] == [2, 2]
+    prompts = [[messages[0]["content"] for messages in group["messages"]] for batch in batches for group in batch]
+    assert sorted(prompts) == [["p0", "p0"], ["p2", "p2"], ["p3", "p3"], ["p4", "p4"]]
+    for group in batches[0] + batches[1]:
+        assert group["scores"] == [1.0, 0.75]
+        assert [len(tokens) for tokens in group["tokens"]] == [len(masks) for masks in group["masks"]]
+        assert group["group_overrides"] == {}
+    assert trainer.batch() is None
+    assert trainer.call("GET", "/status")["queue_size"] == 0

@@ -27,6 +27,7 @@ def test_every_option_is_described() -> None:
     [
         ({"batch_size": 0}, "--batch_size"),
         ({"batch_size": -3}, "--batch_size"),
+        ({"num_generations": 0}, "--num_generations"),
         ({"temperature": float("nan")}, "--temperature"),
         ({"timeout_seconds": 0}, "--timeout_seconds"),
         ({"max_samples": "many"}, "--max_samples"),
@@ -49,14 +50,13 @@ def test_toolsets_come_as_text_or_list() -> None:
 @pytest.mark.parametrize("name", LATER)
 def test_what_comes_later_is_refused_by_name(name: str) -> None:
     with pytest.raises(UsageError, match=f"--{name}.* comes with a later version") as caught:
-        refuse_later({name: {"num_generations": "8"}.get(name, "ray")})
+        refuse_later({name: "ray"})
     assert caught.value.exit_code == 2
 
 
-@pytest.mark.parametrize(("name", "value"), [("engine", "bogus"), ("num_generations", "0")])
-def test_what_will_never_come_is_not_promised(name: str, value: str) -> None:
-    with pytest.raises(UsageError, match=f"--{name}") as caught:
-        refuse_later({name: value})
+def test_what_will_never_come_is_not_promised() -> None:
+    with pytest.raises(UsageError, match="--engine") as caught:
+        refuse_later({"engine": "bogus"})
     assert "later version" not in str(caught.value)
 
 
@@ -81,7 +81,7 @@ def test_a_limit_is_told_with_the_value_that_misses_it() -> None:
 
 
 def test_what_is_there_already_under_a_later_flag_is_fine() -> None:
-    given = {"engine": "threads", "num_generations": "1", "base_url": ("http://a/v1",), "seed": 1}
+    given = {"engine": "threads", "base_url": ("http://a/v1",), "seed": 1}
     assert refuse_later(given) == {"base_url": "http://a/v1", "seed": 1}
     assert refuse_later({"base_url": ()}) == {}
     with pytest.raises(UsageError, match="several --base_url"):

@@ -114,7 +114,7 @@ def test_the_example_prompts_run_on_the_embedded_model(tmp_path: Path) -> None:
         (["run", "--run_name", "../x", "--dataset_file", "d.jsonl"], "run_name"),
         (["run", "--run_name", "x", "--engine", "ray"], "--engine ray comes with a later version"),
         (["run", "--run_name", "x", "--ray_address", "auto"], "--ray_address comes with a later version"),
-        (["run", "--run_name", "x", "--num_generations", "4"], "--num_generations 4 comes with a later version"),
+        (["run", "--run_name", "x", "--num_generations", "0"], "--num_generations: 0 is too small"),
         (["run", "--run_name", "x", "--sandbox", "bogus"], "bubblewrap"),
         (["run", "--run_name", "x", "--dataset_file", "d.jsonl", "--image", "a"], "--image is for --sandbox container"),
         (["run", "--run_name", "x", "--shard", "1/2"], "--shard comes with a later version"),

@@ -5,14 +5,14 @@ Reads the row files, so that a run that was killed exports what it has.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Literal, Protocol
 
 from hermes_engine.batch.export.forms import HermesFC, LlamaFactory, OpenAI, ShareGPT
+from hermes_engine.batch.export.kept import kept_rows, lines_of
 from hermes_engine.batch.export.turns import Unfit
 from hermes_engine.batch.files import replacing
 from hermes_engine.batch.folder import RunFolder
@@ -20,6 +20,9 @@ from hermes_engine.batch.job import Record
 from hermes_engine.batch.ledger import identity
 from hermes_engine.batch.trajectory import line_of
 from hermes_engine.errors import UnknownName
+
+if TYPE_CHECKING:
+    from hermes_engine.batch.export.groups import Groups
 
 FORMATS = ("sharegpt", "openai", "hermes-fc", "llamafactory", "atropos")
 """Names of the forms."""
@@ -87,7 +90,9 @@ def form_of(name: str, schemas: Sequence[Mapping[str, Any]] = (), options: FormO
             raise UnknownName("format", name, FORMATS)
 
 
-def export(folder: RunFolder, form: Form, target: Path | BinaryIO, *, everything: bool = False) -> Exported:
+def export(
+    folder: RunFolder, form: Form, target: Path | BinaryIO, *, everything: bool = False, groups: Groups | None = None
+) -> Exported:
     """Writes the run's rows.
 
     Args:
@@ -95,28 +100,41 @@ def export(folder: RunFolder, form: Form, target: Path | BinaryIO, *, everything
         form: of the lines.
         target: a file, replaced whole; or an open stream.
         everything: also rows that ended before they were done.
+        groups: makes one line of all samples of a prompt, instead of the form's own.
     """
     left_out: Counter[str] = Counter()
     seen: set[str] = set()
     """Kept rows: an earlier failure of theirs may still stand in its file."""
+    if groups is None:
+        lines = _rows(folder, form, left_out, seen, everything=everything)
+    else:
+        left_out, seen = groups.left_out, groups.seen
+        lines = (line_of(group) for group in groups.of(folder))
     if isinstance(target, Path):
         with replacing(target) as stream:
-            written = _write(folder, form, stream, left_out, seen, everything=everything)
+            written = _write(lines, stream)
         form.beside(target)
     else:
-        written = _write(folder, form, target, left_out, seen, everything=everything)
-    others = {identity(record): f"failed: {record.get('error_kind')}" for _line, record in _lines(folder.failed)}
-    for _line, record in _lines(folder.rejected):
-        others[identity(record)] = f"rejected: {record.get('reject_reason')}"
+        written = _write(lines, target)
+    others = {identity(kept.record): f"failed: {kept.record.get('error_kind')}" for kept in lines_of(folder.failed)}
+    for kept in lines_of(folder.rejected):
+        others[identity(kept.record)] = f"rejected: {kept.record.get('reject_reason')}"
     left_out.update(reason for row, reason in others.items() if row not in seen)
     return Exported(written, dict(left_out))
 
 
-def _write(
-    folder: RunFolder, form: Form, stream: BinaryIO, left_out: Counter[str], seen: set[str], *, everything: bool
-) -> int:
+def _write(lines: Iterable[bytes], stream: BinaryIO) -> int:
     written = 0
-    for line, record in kept_rows(folder):
+    for line in lines:
+        stream.write(line)
+        written += 1
+    return written
+
+
+def _rows(
+    folder: RunFolder, form: Form, left_out: Counter[str], seen: set[str], *, everything: bool
+) -> Iterator[bytes]:
+    for _path, _offset, line, record in kept_rows(folder):
         seen.add(identity(record))
         if not everything and not record.get("completed"):
             left_out[f"not completed: {record.get('stop_reason')}"] += 1
@@ -126,38 +144,4 @@ def _write(
         except Unfit as reason:
             left_out[f"not told in this form: {reason}"] += 1
             continue
-        for row in rows:
-            stream.write(line if row is record else line_of(row))
-            written += 1
-    return written
-
-
-def kept_rows(folder: RunFolder) -> Iterator[tuple[bytes, Record]]:
-    """The kept rows with their lines: as merged, then what was written since."""
-    seen: set[str] = set()
-    batches: Iterable[Path] = (folder.batch(number) for number in folder.batches())
-    for path in (folder.trajectories, *batches):
-        for line, record in _lines(path):
-            row = identity(record)
-            if row not in seen and (path == folder.trajectories or _newer(path, folder)):
-                seen.add(row)
-                yield line, record
-
-
-def _newer(path: Path, folder: RunFolder) -> bool:
-    """Whether a batch may hold rows that are not merged: rows taken out of the dataset stay in theirs."""
-    merged = folder.trajectories
-    return not merged.exists() or path.stat().st_mtime_ns > merged.stat().st_mtime_ns
-
-
-def _lines(path: Path) -> Iterator[tuple[bytes, Record]]:
-    """The whole lines of a file that may be being written."""
-    if not path.exists():
-        return
-    with path.open("rb") as stream:
-        for line in stream:
-            if line.endswith(b"\n"):
-                try:
-                    yield line, json.loads(line)
-                except ValueError:
-                    continue
+        yield from (line if row is record else line_of(row) for row in rows)

@@ -54,6 +54,15 @@ def load_tokenizer(folder: Path | None) -> Tokenizer:
 
 
 @dataclass(frozen=True, slots=True)
+class Told:
+    """One conversation: its tokens, the mask over them, and its messages."""
+
+    tokens: list[int]
+    masks: list[int]
+    messages: list[dict[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
 class Atropos:
     """See the module's docstring."""
 
@@ -62,19 +71,31 @@ class Atropos:
 
     def rows(self, record: Record) -> list[Any]:
         """One group of one."""
+        return [self.group([self.told(record)], [1.0 if record["completed"] else 0.0])]
+
+    def told(self, record: Record) -> Told:
+        """A row's conversation. Raises Unfit, see `tokenized`."""
         messages = messages_of(record)
-        tokens, masks = self.tokenized(messages)
-        return [
-            {
-                "tokens": [tokens],
-                "masks": [masks],
-                "scores": [1.0 if record["completed"] else 0.0],
-                "messages": [messages],
-                "overrides": [{"sft": True}],
-                "group_overrides": {"sft": True},
-                "inference_logprobs": [],
-            }
-        ]
+        return Told(*self.tokenized(messages), messages)
+
+    def group(self, told: Sequence[Told], scores: Sequence[float], *, imitate: bool = True) -> dict[str, Any]:
+        """Conversations with their scores as one group; the same keys in every group.
+
+        Args:
+            told: samples of one prompt.
+            scores: of each.
+            imitate: the trainer is to learn the texts as they are, not by comparing scores.
+        """
+        sft = {"sft": True} if imitate else {}
+        return {
+            "tokens": [item.tokens for item in told],
+            "masks": [item.masks for item in told],
+            "scores": list(scores),
+            "messages": [item.messages for item in told],
+            "overrides": [dict(sft) for _ in told],
+            "group_overrides": sft,
+            "inference_logprobs": [],
+        }
 
     def beside(self, target: Path) -> None:
         """Nothing."""

@@ -13,9 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from hermes_engine.batch.export import kept_rows
-from hermes_engine.batch.export.atropos import Atropos
-from hermes_engine.batch.export.turns import Unfit
+from hermes_engine.batch.export.groups import Groups, samples_of
 from hermes_engine.batch.folder import RunFolder
 from hermes_engine.cleaning import one_line
 from hermes_engine.errors import EndpointDown, LimitReached, RequestRejected
@@ -41,7 +39,7 @@ class Fed:
 
     Attributes:
         sent: groups the server took.
-        skipped: rows that were not sent, by reason.
+        skipped: rows and groups that were not sent, by reason.
         remainder: groups that fill no whole batch of the trainer and wait at the server.
         batch_size: of the trainer, sequences.
     """
@@ -55,51 +53,56 @@ class Fed:
 async def feed(
     folder: RunFolder,
     url: str,
-    form: Atropos,
+    groups: Groups,
     *,
-    everything: bool = False,
     wait: float = 600.0,
     tell: Callable[[str], None] = lambda text: None,
 ) -> Fed:
-    """Sends every group of a run.
+    """Sends every whole group of a run.
 
     Args:
         folder: of the run.
         url: of the server, e.g. http://127.0.0.1:8000.
-        form: makes the groups.
-        everything: also rows that ended before they were done (with score 0).
+        groups: makes them.
         wait: seconds a trainer may take to register, and to make room in its queue.
         tell: hears what is waited for.
 
     Raises:
         EndpointDown: nobody listens at `url`.
-        RequestRejected: the server refuses a group; what it said.
+        RequestRejected: the server refuses a group; what it said. Or the trainer's batch is no multiple of a group.
         LimitReached: no trainer came, or it took nothing, within `wait` seconds.
     """
     import aiohttp  # loads with the first request of a chat as well, not before
 
+    size = samples_of(folder)
     limits = aiohttp.ClientTimeout(total=_ANSWER_SECONDS)
     async with aiohttp.ClientSession(timeout=limits) as session:
-        server = _Server(session, url.rstrip("/"), wait, tell)
-        fed = Fed()
+        server = _Server(session, url.rstrip("/"), size, wait, tell)
+        fed = Fed(skipped=groups.left_out)
         fed.batch_size, longest = await server.trainer()
+        if fed.batch_size % size:
+            raise RequestRejected(
+                f"the trainer's batch of {fed.batch_size} is no multiple of {size} samples: it would never fill",
+                hint=f"give the trainer a batch size that {size} divides",
+            )
         key = await server.registered(longest)
         try:
-            for groups in _chunks(_groups(folder, form, longest, fed.skipped, everything=everything)):
+            chunks = _chunks(_whole(groups, folder, size, longest))
+            while chunk := await asyncio.to_thread(next, chunks, None):  # a reward may take its time
                 await server.room(fed.batch_size)
-                await server.call("POST", "/scored_data_list", [{**group, "env_id": key} for group in groups])
-                fed.sent += len(groups)
+                await server.call("POST", "/scored_data_list", [{**group, "env_id": key} for group in chunk])
+                fed.sent += len(chunk)
         finally:
             await server.call("POST", "/disconnect-env", {"env_id": key})
-        fed.remainder = fed.sent % fed.batch_size
+        fed.remainder = fed.sent % (fed.batch_size // size)
         return fed
 
 
 class _Server:
     """The server's few calls."""
 
-    def __init__(self, session: ClientSession, url: str, wait: float, tell: Callable[[str], None]) -> None:
-        self._session, self._url, self._wait, self._tell = session, url, wait, tell
+    def __init__(self, session: ClientSession, url: str, size: int, wait: float, tell: Callable[[str], None]) -> None:
+        self._session, self._url, self._size, self._wait, self._tell = session, url, size, wait, tell
 
     async def call(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
         """One request; its answer as an object."""
@@ -135,7 +138,12 @@ class _Server:
 
     async def registered(self, longest: int) -> int:
         """Registers as an environment once the trainer has asked for its first batch; the environment's number."""
-        wish = {"max_token_length": longest or 1 << 20, "desired_name": "hermes-batch", "weight": 1.0, "group_size": 1}
+        wish = {
+            "max_token_length": longest or 1 << 20,
+            "desired_name": "hermes-batch",
+            "weight": 1.0,
+            "group_size": self._size,
+        }
 
         async def look() -> int | None:
             told = await self.call("POST", "/register-env", wish)
@@ -148,7 +156,7 @@ class _Server:
 
         async def look() -> bool | None:
             told = await self.call("GET", "/status")
-            return True if int(told.get("queue_size", 0)) <= BACKLOG * batch_size else None
+            return True if int(told.get("queue_size", 0)) * self._size <= BACKLOG * batch_size else None
 
         await self._until(look, "the trainer to take what waits")
 
@@ -166,23 +174,15 @@ class _Server:
         return found
 
 
-def _groups(
-    folder: RunFolder, form: Atropos, longest: int, skipped: Counter[str], *, everything: bool
-) -> Iterator[Group]:
-    for _, record in kept_rows(folder):
-        if not everything and not record.get("completed"):
-            skipped[f"not completed: {record.get('stop_reason')}"] += 1
-            continue
-        try:
-            groups = form.rows(record)
-        except Unfit as reason:
-            skipped[str(reason)] += 1
-            continue
-        for group in groups:
-            if longest and any(len(tokens) >= longest for tokens in group["tokens"]):
-                skipped[f"{longest} tokens or more, the trainer's limit"] += 1
-            else:
-                yield group
+def _whole(groups: Groups, folder: RunFolder, size: int, longest: int) -> Iterator[Group]:
+    """The groups that have all their samples and fit the trainer."""
+    for group in groups.of(folder):
+        if len(group["tokens"]) < size:
+            groups.left_out[f"groups of fewer than {size} samples"] += 1
+        elif longest and any(len(tokens) >= longest for tokens in group["tokens"]):
+            groups.left_out[f"{longest} tokens or more, the trainer's limit"] += 1
+        else:
+            yield group
 
 
 def _chunks(groups: Iterable[Group]) -> Iterator[list[Group]]:
