@@ -274,3 +274,44 @@ def test_many_at_once_doing_anything_leave_the_board_right_and_miss_no_event(pla
         for told, seen, most in heard:
             assert told == len([event for event in events if event <= seen]), "an event came late, below a number seen"
             assert most <= 5, "never more at work than the cap"
+
+
+WORKERS = """
+from threading import Thread
+done = []
+def work():
+    while not board.counts()["done"] >= int(args[0]):
+        claim = board.claim(this_owner(), profiles=HERE)
+        if claim is None:
+            changes = board.changes()
+            changes.changed()
+            board.counts()["ready"] or changes.wait(0.2)
+            changes.close()
+        else:
+            Hold(board, claim.token).complete("r")
+            done.append(claim.card.id)
+sys.stdin.readline()
+threads = [Thread(target=work) for _ in range(2)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+say(done)
+"""
+
+
+def test_eight_workers_in_four_processes_run_each_of_500_cards_once_and_in_order(place: Place) -> None:
+    with closing(place.open()) as board:
+        plan = [
+            draft(f"{n}", parents=tuple(f"@{n - step}" for step in (1, 7, 30) if n % 3 and n >= step))
+            for n in range(500)
+        ]
+        board.create_all(plan)
+        done = harvest(place.spawn(WORKERS, "500", count=4), "go\n")
+        assert sorted(card for cards in done for card in cards) == sorted(card.id for card in board.cards())
+        runs = {details.card.id: details.runs for details in board.details()}
+        assert {len(of_card) for of_card in runs.values()} == {1}
+        for card in board.cards():
+            (run,) = runs[card.id]
+            assert all((runs[parent][0].ended or 1e99) <= run.started for parent in card.parents), card.id
+        right(board)
