@@ -19,8 +19,9 @@ from textual.binding import Binding, BindingType
 
 from hermes_engine.errors import HermesError
 from hermes_tui import running
-from hermes_tui.desk import Desk, Pace, Start, git_branch, warm_up
+from hermes_tui.desk import Desk, Start, git_branch, warm_up
 from hermes_tui.screens.chat import STYLES, ChatScreen
+from hermes_tui.screens.hearing import Hearing
 from hermes_tui.screens.host import Host
 from hermes_tui.screens.leaving import Leaving
 from hermes_tui.screens.switching import Switching
@@ -34,8 +35,9 @@ from hermes_tui.widgets.themes import TERMINAL, bundled_themes
 if TYPE_CHECKING:
     from hermes_engine.profiles import Resolved
 
-FRAME_SECONDS = 0.25
 GRACE_SECONDS = 1.2
+BREATH_SECONDS = 1 / 32
+"""Between the first picture and everything else: the terminal draws first."""
 
 
 class HermesApp(App[int]):
@@ -50,6 +52,8 @@ class HermesApp(App[int]):
         Binding("alt+2,f3", "screen('agents')", _("Agents"), show=False, id="app.agents", priority=True),
         Binding("1", "screen('chat')", _("Chat"), show=False, id="app.chat_plain"),
         Binding("2", "screen('agents')", _("Agents"), show=False, id="app.agents_plain"),
+        Binding("alt+3,f4", "screen('kanban')", _("Board"), show=False, id="app.kanban", priority=True),
+        Binding("3", "screen('kanban')", _("Board"), show=False, id="app.kanban_plain"),
         Binding("ctrl+p", "palette", _("Everything by name"), show=False, id="app.palette"),
         Binding("ctrl+c", "interrupt", _("Stop, clear, quit"), show=False, id="app.interrupt"),
         Binding("ctrl+q,ctrl+d", "quit_or_ask", _("Quit"), show=False, id="app.quit"),
@@ -72,8 +76,8 @@ class HermesApp(App[int]):
         self.host = Host(self, desk)
         self.chat = self.host.chat = ChatScreen(desk, self.host)
         self.leaving = Leaving(self, desk, self.chat)
-        self.switching = Switching(self, self.host, self._deliver)
-        self._frame, self._pace = 0, Pace()
+        self.switching = Switching(self, self.host, lambda: self.hearing.deliver())
+        self.hearing = Hearing(self, desk, self.chat, self.switching, self.leaving.done)
 
     def _begin_in(self, theme: str) -> None:
         """Sets the theme before there is anything to draw; setting it the public way would read all CSS twice."""
@@ -105,8 +109,7 @@ class HermesApp(App[int]):
             with suppress(NotImplementedError, RuntimeError, ValueError):
                 asyncio.get_running_loop().add_signal_handler(number, self.leaving.signalled, number)
         self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
-        self._pulse = self.set_interval(FRAME_SECONDS, self._beat, pause=True)
-        self.set_timer(FRAME_SECONDS / 8, lambda: self.run_worker(self._boot(), exit_on_error=True))
+        self.set_timer(BREATH_SECONDS, lambda: self.run_worker(self._boot(), exit_on_error=True))
 
     def on_unmount(self) -> None:
         CODE.stop()
@@ -152,62 +155,25 @@ class HermesApp(App[int]):
         desk = self.desk
         view = await desk.off_loop(lambda: desk.open_engine(resolved))
         desk.show(view)
-        desk.bridge.connect(lambda: self.call_later(self._drain))
-        CODE.start(desk.pool, self._recolour)
+        self.hearing.begin()
+        CODE.start(desk.pool, self.hearing.recolour)
         await self.chat.opened(view)
         for line in resolved.warnings:
             self.chat.say(NoticeBlock(line, "warning"))
         desk.branch = await desk.off_loop(lambda: git_branch(desk.cwd))
         await self.chat.sending.load_history()
+        await self.switching.ask_to_go_on()
         self.chat.refresh_facts()
         desk.pool.submit(warm_up)
         # what stands now stays: a collector that walks it again and again would be felt as stumbling keys
         gc.freeze()
         gc.set_threshold(20_000, 20, 50)
 
-    # Events
-
-    def _drain(self) -> None:
-        """Shows what the engine said; comes again as long as it speaks, at a pace that leaves room for keys."""
-        wait = self._pace.wait()
-        if wait > 0:
-            self.set_timer(wait, self._drain)
-            return
-        if self._deliver():
-            typed = max(self.chat.edited, self.switching.edited)
-            self.set_timer(self._pace.pause(self.chat.transcript.cost, typed=typed), self._drain)
-
-    def _deliver(self) -> bool:
-        """Shows what the engine has said; whether it said anything."""
-        events = self.desk.bridge.take()
-        if not events:
-            return False
-        for event in events:
-            self.desk.work.take(event)
-        self.chat.take(events)
-        self.switching.hear(events)
-        if self.desk.alive:
-            self._pulse.resume()
-        return True
-
-    def _recolour(self) -> None:
-        """Colours of code have arrived."""
-        self.chat.transcript.recolour()
-        self.switching.recolour()
-
-    def _beat(self) -> None:
-        """Four times a second while anything runs."""
-        self._frame += 1
-        self.chat.tick(self._frame)
-        if not self.desk.alive:
-            self._pulse.pause()
-            self.leaving.done()
-
     # Keys
 
-    def action_screen(self, name: str) -> None:
-        """Goes to a screen: chat or agents."""
-        self.switching.go(name)
+    def action_screen(self, name: str, goal: str = "") -> None:
+        """Goes to a screen: chat, agents or kanban (with a goal to be planned into cards)."""
+        self.switching.go(name, goal)
 
     async def action_agent(self, agent: str) -> None:
         """Shows one agent."""

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from hermes_engine.events import Event
     from hermes_tui.screens.agents.book import AgentsBook
     from hermes_tui.screens.host import Host
+    from hermes_tui.screens.kanban.book import BoardBook
+    from hermes_tui.widgets.facts import BoardFact
 
 
 class Switching:
@@ -26,6 +28,7 @@ class Switching:
 
     def __init__(self, app: App[Any], host: Host, drain: Callable[[], object]) -> None:
         self._app, self._host, self._drain = app, host, drain
+        host.desk.board = self._board_in_short
 
     @cached_property
     def book(self) -> AgentsBook:
@@ -35,6 +38,39 @@ class Switching:
 
         return AgentsBook(self._host.desk, OpenSteps(), self._drain)
 
+    @cached_property
+    def board(self) -> BoardBook:
+        """What is known of the board."""
+        from hermes_tui.screens.kanban.book import BoardBook
+
+        return BoardBook(self._host.desk, self.book, self._board_changed)
+
+    def _board_in_short(self) -> BoardFact | None:
+        """The board for header and sidebar, once it was opened or is worked here; watched while the sidebar shows it."""
+        engine, chat = self._host.desk.engine, self._host.chat
+        if "board" not in self.__dict__:
+            if engine is None or not engine.kanban.dispatched():
+                return None
+            self.board.read_soon()
+        fact = self.board.fact()
+        self.board.look_at("side", not self._beside and chat.sidebar.display and fact is not None and fact.open > 0)
+        return fact
+
+    def _board_changed(self) -> None:
+        if not self._beside:
+            self._host.chat.showing.refresh(soon=True)
+
+    async def ask_to_go_on(self) -> None:
+        """Says which boards were worked when the app was left; none of them is before the person wants it."""
+        from hermes_tui.commands.kanban import left_off
+        from hermes_tui.widgets.blocks import NoticeBlock
+
+        desk = self._host.desk
+        engine = desk.engine
+        for slug in await desk.off_loop(lambda: left_off(engine)) if engine is not None else ():
+            words = _("The board {board} was worked here. Go on? /kanban start {board} · /kanban stop {board}")
+            self._host.chat.say(NoticeBlock(words.format(board=slug)))
+
     @property
     def _beside(self) -> list[SteadyScreen[Any]]:
         return [screen for screen in self._app.screen_stack[1:] if isinstance(screen, SteadyScreen)]
@@ -43,6 +79,8 @@ class Switching:
         """Events of all agents, as they come."""
         for event in events:
             self.book.steps.take(event)
+        if "board" in self.__dict__:
+            self.board.hear(events)
         for screen in self._beside:
             screen.hear(events)
 
@@ -56,8 +94,10 @@ class Switching:
         """When the person typed last on a screen beside the chat, in monotonic seconds."""
         return max((screen.edited for screen in self._beside), default=0.0)
 
-    def go(self, name: str) -> None:
-        """Goes to a screen: chat or agents. While a card or a list lies over it, nothing happens."""
+    def go(self, name: str, goal: str = "") -> None:
+        """Goes to a screen: chat, agents or kanban, there with a `goal` to be planned into cards. While a card or a list
+        lies over it, nothing happens.
+        """
         if isinstance(self._app.screen, SteadyModal):
             return
         if name == "chat":
@@ -68,6 +108,19 @@ class Switching:
             if not self._back_to(lambda screen: isinstance(screen, AgentsScreen)):
                 self._back_to(lambda screen: screen is self._app.screen_stack[0])
                 self._app.push_screen(AgentsScreen(self._host, self.book))
+        elif name == "kanban":
+            self._go_to_board(goal)
+
+    def _go_to_board(self, goal: str) -> None:
+        from hermes_tui.screens.kanban.screen import KanbanScreen
+
+        if not self._back_to(lambda screen: isinstance(screen, KanbanScreen)):
+            self._back_to(lambda screen: screen is self._app.screen_stack[0])
+            self._app.push_screen(KanbanScreen(self._host, self.board))
+        else:
+            self._app.run_worker(self.board.follow_choice(), exit_on_error=False)
+        if goal and isinstance(screen := self._app.screen, KanbanScreen):
+            screen.call_after_refresh(screen.plan, goal)
 
     def _back_to(self, wanted: Callable[[Screen[Any]], bool]) -> bool:
         """Takes away what lies over the screen that is wanted; whether there is one."""
@@ -82,10 +135,7 @@ class Switching:
         """Shows one agent."""
         from hermes_tui.screens.agents.agent import AgentScreen
 
-        item = self.book.find(agent)
-        if item is None:
-            await self.book.read()
-            item = self.book.find(agent)
+        item = await self.book.fetch(agent)
         top = self._app.screen
         if item is None:
             self._host.chat.sending.remark(_("Nothing is known of {agent} any more").format(agent=agent))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from hermes_engine.errors import HermesError
-from hermes_tui.screens.agents.items import AgentItem, gathered
+from hermes_tui.screens.agents.items import AgentItem, gathered, of_record
 from hermes_tui.screens.agents.steps import OpenSteps
 
 if TYPE_CHECKING:
@@ -66,6 +66,19 @@ class AgentsBook:
     def find(self, agent: str) -> AgentItem | None:
         """One agent, None where nobody knows of it any more."""
         return next((item for item in self.items() if item.id == agent), None)
+
+    async def fetch(self, agent: str) -> AgentItem | None:
+        """One agent, read from disk where the lists do not have it."""
+        engine = self._desk.engine
+        if (item := self.find(agent)) is not None or engine is None:
+            return item
+        await self.read()
+        if (item := self.find(agent)) is not None:
+            return item
+        try:
+            return of_record(await self._desk.off_loop(lambda: engine.tasks.record(agent)), "past")
+        except HermesError:
+            return None
 
     def siblings(self, item: AgentItem) -> list[AgentItem]:
         """Those started by the same agent or for the same chat, itself among them, oldest first."""
