@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import stat
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from hermes_engine.board import Boards, Hold, this_owner
+from hermes_engine.board import Boards, CardDraft, Hold, this_owner
 from hermes_engine.paths import Home
 from tests.e2e.program import hermes, start
 from tests.e2e.terminal import Terminal
@@ -140,13 +141,14 @@ def test_links_and_their_refusals() -> None:
         (["nosuch"], "unknown command"),
     ],
 )
-def test_wrong_usage_is_one_line_and_exit_2(args: list[str], says: str) -> None:
-    card = made("x")
-    done = hermes("kanban", *args)
-    assert (done.code, done.out) == (2, "")
-    assert done.err.count("\n") == 1
-    assert says in done.err
-    assert hermes("kanban", "list", "--json").json == [card]
+def test_wrong_usage_is_one_line_and_exit_2(isolated_home: Path, args: list[str], says: str) -> None:
+    with contextlib.closing(Boards(Home(isolated_home)).open()) as board:
+        board.create(CardDraft("x"))
+        done = hermes("kanban", *args)
+        assert (done.code, done.out) == (2, "")
+        assert done.err.count("\n") == 1
+        assert says in done.err
+        assert board.latest() == 1, "nothing was changed"
 
 
 def test_a_profile_that_is_not_there_is_told_at_once_and_on_the_card() -> None:
