@@ -13,7 +13,7 @@ from typing import Any
 
 from hermes_engine.errors import HermesError
 from hermes_engine.events import AgentFinished, Event
-from hermes_engine.session import Engine
+from hermes_engine.session import AgentRow, Engine
 from hermes_tui.cleaning import clean
 from hermes_tui.cli.flags import Flags, resolve
 from hermes_tui.outcomes import heard
@@ -59,7 +59,7 @@ class Work:
         self._ends: dict[str, AgentFinished | None] = {}
         self._stops = 0
 
-    def add(self, row: Any) -> None:
+    def add(self, row: AgentRow) -> None:
         """Follows a task from now on."""
         self._ends[row.id] = None
         self._lines[row.id] = row.name, EventLines(row.session, answers=False, children=True)

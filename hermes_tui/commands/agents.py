@@ -76,7 +76,8 @@ def any_words(host: CommandHost, typed: str) -> list[Completion]:
 def records(host: CommandHost) -> tuple[tuple[AgentRecord, ...], tuple[AgentRecord, ...]]:
     """Past agents of all programs and those at work in others; nothing where nothing is kept."""
     try:
-        return host.engine.tasks.past(), host.engine.tasks.elsewhere()
+        away = tuple(record for record in host.engine.tasks.elsewhere() if record.kind != "chat")
+        return host.engine.tasks.past(), away
     except StateError:
         return (), ()
 

@@ -17,6 +17,7 @@ from hermes_tui.commands.tasks import Wish, wish
 from tests.conftest import Serve
 from tests.server.scripted import ScriptedServer, call, hang, say
 from tests.tui.test_commands_run import Desk, said
+from tests.work.dead import at_work
 from tests.work.support import by_prompt, first_user, spawn
 
 Sit = Callable[[Any], tuple[Desk, ScriptedServer]]
@@ -174,3 +175,12 @@ def test_f4_10_stop_ends_a_task_with_what_it_runs_and_the_chat_goes_on(sit: Sit)
     desk.turn("hello")
     assert desk.engine.view(desk.session).messages[-1].content == "hi there"
     assert next(row[3] for row in desk.do("/tasks").rows) == "cancelled"
+
+
+def test_a_task_of_another_program_is_listed_and_stopped(sit: Sit, tmp_path: Path) -> None:
+    desk, server = sit(by_prompt({"hello": say("hi"), "slow": hang(60)}))
+    with at_work(server, tmp_path, ["slow look"]) as (_process, [slow, _chat]):
+        assert [(row[0], row[1], row[3]) for row in desk.do("/tasks").rows] == [(slow, "slow", "running")]
+        assert "another program" in desk.do("/stop slow").text
+        desk.until(lambda: desk.engine.tasks.record(slow).state == "cancelled")
+        assert desk.do("/stop slow").kind == "error"
