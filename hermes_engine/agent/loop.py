@@ -127,8 +127,8 @@ class Agent:
         try:
             for group in grouped(calls):
                 await run_side_by_side(group, self.toolbox, emit, done)
+                del left[: len(group)]  # before they are kept: a stop meanwhile must not add them twice
                 await self._append(*turn.results(group, calls, done))
-                del left[: len(group)]
         finally:
             await self._append(*turn.results(left, calls, done))
         turn.check_repetition()

@@ -289,6 +289,7 @@ class Delegation:
         )
         if tree is not None:
             self._trees[conversation.agent_id] = tree
+        conversation.turns.claim()  # what is said to it before it begins waits for its first step
         self._open[session] = conversation
         try:
             await self._keeper.recorded()
@@ -302,7 +303,6 @@ class Delegation:
     def begin(self, conversation: Conversation, prompt: str | None, *, by_person: bool = True) -> None:
         """Starts an opened conversation, which is let go when it has ended."""
         conversation.on_end = lambda: self._open.pop(conversation.id, None)
-        conversation.turns.claim()
         conversation.begin(prompt, by_person=by_person)
 
     def _owner(self, ctx: ToolContext) -> str:

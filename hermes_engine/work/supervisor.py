@@ -115,6 +115,7 @@ class Ending:
 @dataclass(slots=True)
 class _Node:
     task: asyncio.Task[Ending] | None = None
+    begun: bool = False
     stopped: Ending = field(default_factory=lambda: Ending("cancelled", error="stopped"))
     on_stop: Callable[[], object] | None = None
     children: list[str] = field(default_factory=list)
@@ -190,12 +191,14 @@ class Supervisor:
             raise RuntimeError(f"agent {agent} is at work already")
         if not waiting:
             self.change(agent, state="running", activity="")
+        node.begun = False
         node.task = asyncio.get_running_loop().create_task(
             self._guard(agent, work), name=agent, context=contextvars.Context()
         )
         return node.task
 
     async def _guard(self, agent: str, work: Callable[[], Awaitable[Ending]]) -> Ending:
+        self._nodes[agent].begun = True
         try:
             ending = await work()
         except asyncio.CancelledError:
@@ -260,8 +263,10 @@ class Supervisor:
             node.stopped = ending or node.stopped
             if node.on_stop is not None:
                 node.on_stop()
-            else:
+            elif node.begun:
                 node.task.cancel()
+            else:  # what was begun is told of, also when it is stopped at once: it takes its first step before
+                asyncio.get_running_loop().call_soon(node.task.cancel)
             stopped = True
         return stopped
 

@@ -333,3 +333,14 @@ def test_f9_17_a_child_told_something_in_its_last_moment_goes_on_before_its_pare
     assert (entry["tokens"], entry["turns"]) == (30, 2)
     assert len([seen for seen in heard.server.requests if first_user(seen) == "low"]) == 2
     assert len(heard.of(AgentFinished)) == 2
+
+
+def test_f9_17_a_message_that_is_stopped_at_once_is_not_lost(hear: Hear) -> None:
+    heard = hear(by_prompt({}))
+    for number in range(10):
+        heard.engine.send(heard.session, f"message {number}")
+        heard.engine.interrupt(heard.session)
+        heard.rest()
+    assert [event.status for event in heard.of(TurnFinished)] == ["cancelled"] * 10
+    said = [m.content for m in heard.engine.view(heard.session).messages if m.role == "user"]
+    assert said == [f"message {number}" for number in range(10)]

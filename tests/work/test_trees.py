@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import json
 import time
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hermes_engine.errors import UsageError
 from hermes_engine.events import (
     AgentFinished,
     AgentStarted,
@@ -94,7 +96,7 @@ def nothing_is_left(heard: Heard, events: list[Event], requests: list[Seen]) -> 
     assert heard.server.wait_until(lambda: heard.server.open_requests == 0, 2.0)
     assert [p for p in psutil.Process().children() if p.status() != psutil.STATUS_ZOMBIE] == []
     assert [row for row in heard.engine.agents() if row.kind != "chat" and row.live] == []
-    started = [event.agent for event in events if isinstance(event, AgentStarted) and event.kind == "child"]
+    started = [event.agent for event in events if isinstance(event, AgentStarted) and event.kind != "chat"]
     finished = [event.agent for event in events if isinstance(event, AgentFinished)]
     assert sorted(started) == sorted(finished)
     assert most_at_once([seen for seen in requests if "." in first_user(seen)]) <= PLACES
@@ -187,5 +189,87 @@ def test_f3_6_a_stop_at_any_moment_leaves_nothing(trees: Heard) -> None:
         assert rested - began < 4, "2 s, and as much for a busy machine"
         nothing_is_left(trees, trees.events[event:], trees.server.requests[request:])
         assert all(seen.started < rested + 0.2 for seen in trees.server.requests), "what was on its way, nothing new"
+
+    holds()
+
+
+ACTIONS = st.lists(
+    st.tuples(
+        st.sampled_from(["background", "child", "send", "tell", "stop", "retry", "interrupt", "steer"]),
+        st.sampled_from(["ok", "tool", "fail", "hang", "spawn"]),
+        st.integers(0, 20),
+        st.sampled_from([0.0, 0.0, 0.004, 0.03]),
+    ),
+    min_size=2,
+    max_size=12,
+)
+
+
+def deed(seen: Seen) -> Answer:
+    """An agent does what the last word of its first message says."""
+    kind = first_user(seen).split()[-1]
+    if seen.last["role"] == "tool" or kind == "ok":
+        return say("done", first_delay=0.01)
+    if kind == "spawn":
+        return call(
+            "spawn_parallel", {"agents": ["low ok", "low tool", {"prompt": "low hang", "timeout_seconds": 0.2}]}
+        )
+    if kind == "tool":
+        return call("terminal", {"command": "sleep 0.05"})
+    return hang(60) if kind == "hang" else status(401, "bad key")
+
+
+def do(heard: Heard, action: str, kind: str, number: int) -> None:
+    agents = [row.id for row in heard.engine.agents() if row.kind != "chat"]
+    agent = agents[number % len(agents)] if agents else ""
+    tasks = heard.engine.tasks
+    match action:
+        case "background" | "child":
+            tasks.start(heard.session, f"work {kind}", kind="child" if action == "child" else "background")
+        case "send":
+            heard.engine.send(heard.session, f"chat {kind}")
+        case "steer":
+            heard.engine.steer(heard.session, f"mind {kind}")
+        case "interrupt":
+            heard.engine.interrupt(heard.session)
+        case "tell" if agent:
+            tasks.tell(agent, f"more {kind}")
+        case "stop" if agent:
+            heard.engine.stop_agent(agent)
+        case "retry" if agent:
+            with contextlib.suppress(UsageError):  # it is still at work
+                tasks.retry(agent)
+
+
+def test_whatever_a_person_does_meanwhile_everything_comes_to_one_end(trees: Heard) -> None:
+    trees.server.script = deed
+
+    @settings(max_examples=EXAMPLES)
+    @given(ACTIONS)
+    def holds(actions: list[tuple[str, str, int, float]]) -> None:
+        trees.engine.tasks.forget([row.id for row in trees.engine.agents()])
+        trees.session = trees.engine.open_session(trees.cwd).id
+        event, request = len(trees.events), len(trees.server.requests)
+        for action, kind, number, wait in actions:
+            do(trees, action, kind, number)
+            time.sleep(wait)
+        end = time.monotonic() + 20
+
+        def works() -> bool:
+            trees.engine._do_and_wait(lambda: None)  # what was asked for has begun
+            at_work = trees.engine.supervisor.at_work
+            live = [row for row in trees.engine.agents() if at_work(row.id) or (row.live and row.kind != "chat")]
+            return bool(live) or trees.engine.busy(trees.session)
+
+        while works():
+            assert time.monotonic() < end
+            trees.engine.set_queue(trees.session, [])
+            trees.engine.interrupt(trees.session)
+            for row in trees.engine.agents():
+                trees.engine.stop_agent(row.id)
+            time.sleep(0.01)
+        trees.rest()
+        nothing_is_left(trees, trees.events[event:], trees.server.requests[request:])
+        assert {talk.spec.kind for talk in trees.engine._open.values()} == {"chat"}
 
     holds()
