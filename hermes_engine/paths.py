@@ -104,20 +104,33 @@ def open_private(path: Path, flags: int) -> int:
     return descriptor
 
 
-def write_atomic(path: Path, data: str | bytes, *, mode: int = FILE_MODE, sync: bool = True) -> None:
+def write_atomic(
+    path: Path,
+    data: str | bytes,
+    *,
+    mode: int = FILE_MODE,
+    owner: tuple[int, int] | None = None,
+    sync: bool = True,
+    follow: bool = True,
+) -> None:
     """Replaces the file's content so that a reader sees the old or the new whole, never a part.
 
     Args:
-        path: target; its folder must exist. A symlink is followed, so that the link stays.
+        path: target; its folder must exist.
         data: text (written as UTF-8 without a mark) or bytes.
         mode: of the new file; kept private by default.
+        owner: user and group of the new file, where we may give it away; ours by default.
         sync: whether to fsync before the replace.
+        follow: a symlink is followed, so that the link stays; else it is replaced.
     """
-    target = path.resolve() if path.is_symlink() else path
+    target = path.resolve() if follow and path.is_symlink() else path
     payload = data.encode() if isinstance(data, str) else data
     descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     try:
         with os.fdopen(descriptor, "wb") as stream:
+            if owner is not None and owner != (os.geteuid(), os.getegid()):
+                with contextlib.suppress(OSError):
+                    os.fchown(stream.fileno(), *owner)
             os.fchmod(stream.fileno(), mode)
             stream.write(payload)
             stream.flush()

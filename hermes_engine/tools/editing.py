@@ -7,12 +7,11 @@ changed since the agent read it is refused.
 from __future__ import annotations
 
 import codecs
-import contextlib
 import os
 import stat
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 from hermes_engine.cleaning import restore_tokens
 from hermes_engine.errors import ToolFault
@@ -84,13 +83,14 @@ def _edit(ctx: ToolContext, target: Path, path: str, verb: str, change: Callable
     shown = workspace.shown(target)
     with LEDGER.alone(target):
         try:
-            old = _content(target)
-            if old is not None:
-                workspace.check_unchanged(target, old)
-            new = change(old)
-            if new == old:
-                raise ToolFault(f"{shown} already has this content; nothing changed")
-            _replace(target, new)
+            with workspace.held_parent(target) as place:
+                old = _content(place)
+                if old is not None:
+                    workspace.check_unchanged(target, old)
+                new = change(old)
+                if new == old:
+                    raise ToolFault(f"{shown} already has this content; nothing changed")
+                _replace(place, new)
             workspace.wrote(target, ctx.agent, new)
         except OSError as error:
             raise ToolFault(f"cannot write {shown}: {error.strerror or error}") from error
@@ -105,11 +105,20 @@ def _edit(ctx: ToolContext, target: Path, path: str, verb: str, change: Callable
 
 def _content(target: Path) -> bytes | None:
     try:
-        if target.stat().st_size > MOST:
-            raise ToolFault(f"{target.name} is larger than {MOST // 1024 // 1024} MB; change it by a command")
-        return target.read_bytes()
+        with _opened(target, "rb") as stream:
+            if os.fstat(stream.fileno()).st_size > MOST:
+                raise ToolFault(f"{target.name} is larger than {MOST // 1024 // 1024} MB; change it by a command")
+            return stream.read()
     except FileNotFoundError:
         return None
+
+
+def _opened(target: Path, mode: str) -> IO[bytes]:
+    """The file itself: its path was resolved, so that a link in its place has just been put there."""
+    return cast(
+        IO[bytes],
+        open(target, mode, opener=lambda path, flags: os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)),
+    )
 
 
 def _existing(target: Path, shown: str) -> bytes:
@@ -194,7 +203,7 @@ def _near(content: bytes, old_text: str) -> str:
 
 def _replace(target: Path, content: bytes) -> None:
     try:
-        state = target.stat()
+        state = target.lstat()
     except FileNotFoundError:
         target.parent.mkdir(parents=True, exist_ok=True)
         with target.open("xb") as stream:
@@ -203,15 +212,12 @@ def _replace(target: Path, content: bytes) -> None:
     if not os.access(target, os.W_OK):
         raise PermissionError(13, "the file is read-only")
     if state.st_nlink > 1 or not os.access(target.parent, os.W_OK):
-        with target.open("r+b") as stream:  # other names of the file, or a closed folder: only in place
+        with _opened(target, "r+b") as stream:  # other names of the file, or a closed folder: only in place
             stream.write(content)
             stream.truncate()
         return
-    write_atomic(target, content, mode=stat.S_IMODE(state.st_mode), sync=False)
-    if (state.st_uid, state.st_gid) != (os.geteuid(), os.getegid()):
-        with contextlib.suppress(OSError):
-            os.chown(target, state.st_uid, state.st_gid)
-            target.chmod(stat.S_IMODE(state.st_mode))
+    owner = (state.st_uid, state.st_gid)
+    write_atomic(target, content, mode=stat.S_IMODE(state.st_mode), owner=owner, sync=False, follow=False)
 
 
 def _compare(old: bytes, new: bytes) -> Difference:

@@ -61,14 +61,15 @@ async def read_file(ctx: ToolContext, path: str, offset: int = 1, limit: int = M
 def _read(ctx: ToolContext, target: Path, offset: int, limit: int) -> Page:
     shown = ctx.workspace.shown(target)
     try:
-        size = target.stat().st_size
-        if size > WHOLE:
-            ctx.workspace.saw(target, None)
-            with target.open("rb") as stream:
-                _refuse_binary(stream.read(8192), shown)
-                stream.seek(0)
-                return _page(shown, stream, offset, limit, [])
-        content = target.read_bytes()
+        with ctx.workspace.held(target) as place:
+            size = place.stat().st_size
+            if size > WHOLE:
+                ctx.workspace.saw(target, None)
+                with place.open("rb") as stream:
+                    _refuse_binary(stream.read(8192), shown)
+                    stream.seek(0)
+                    return _page(shown, stream, offset, limit, [])
+            content = place.read_bytes()
         ctx.workspace.saw(target, content)
     except FileNotFoundError:
         raise ToolFault(f"{shown} does not exist{_siblings(target)}") from None

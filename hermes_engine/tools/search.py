@@ -6,6 +6,7 @@ Links to folders are not followed; protected files are never looked into.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import re
@@ -21,6 +22,7 @@ from hermes_engine.errors import ToolFault
 from hermes_engine.messages import Display, ToolResult
 from hermes_engine.tools import search_match
 from hermes_engine.tools.context import ToolContext
+from hermes_engine.tools.pinned import open_inside
 from hermes_engine.tools.pool import in_thread
 from hermes_engine.tools.registry import tool
 from hermes_engine.tools.workspace import Workspace
@@ -117,10 +119,11 @@ async def _by_content(ctx: ToolContext, root: Path, pattern: str, stop: threadin
         ) from None
     found = _Found(names=False)
     files = await in_thread(_listed, ctx.workspace, root, stop, found)
+    walls = [f"{folder}/" for folder in ctx.workspace.walls]
     if may_take_for_ever(pattern):
-        hits = await _in_process(pattern, files)
+        hits = await _in_process(pattern, files, walls)
     else:
-        hits = await in_thread(_in_here, pattern, files, stop)
+        hits = await in_thread(_in_here, pattern, files, stop, walls)
     found.more = len(hits) > MOST_MATCHES
     found.lines = [
         f"{ctx.workspace.shown(Path(files[place]))}:{line}: {text}" for place, line, text in hits[:MOST_MATCHES]
@@ -133,17 +136,19 @@ def may_take_for_ever(pattern: str) -> bool:
     return bool(re.search(r"\)[*+{]|\\\d|\(\?P=", pattern)) or len(_UNBOUNDED.findall(pattern)) > 2
 
 
-def _in_here(pattern: str, files: Sequence[str], stop: threading.Event) -> list[search_match.Found]:
+def _in_here(
+    pattern: str, files: Sequence[str], stop: threading.Event, walls: Sequence[str]
+) -> list[search_match.Found]:
     hits: list[search_match.Found] = []
-    for hit in search_match.matches(pattern, files, stop.is_set):
+    for hit in search_match.matches(pattern, files, stop.is_set, walls):
         hits.append(hit)
         if len(hits) > MOST_MATCHES:
             break
     return hits
 
 
-async def _in_process(pattern: str, files: Sequence[str]) -> list[search_match.Found]:
-    asked = json.dumps({"pattern": pattern, "files": files, "most": MOST_MATCHES + 1}).encode()
+async def _in_process(pattern: str, files: Sequence[str], walls: Sequence[str]) -> list[search_match.Found]:
+    asked = json.dumps({"pattern": pattern, "files": files, "most": MOST_MATCHES + 1, "walls": walls}).encode()
     child = await asyncio.create_subprocess_exec(
         sys.executable,
         "-I",
@@ -183,27 +188,41 @@ def _files(workspace: Workspace, root: Path, stop: threading.Event) -> Iterator[
     while pending and not stop.is_set():
         folder, above = pending.pop()
         rules = above + _rules_of(folder)
+        inner: list[tuple[str, tuple[_Rules, ...]]] = []
         try:
-            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+            with _listed_folder(workspace, folder) as entries:
+                for path, entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        if entry.name not in _SKIPPED_FOLDERS and not _ignored(path + "/", rules):
+                            inner.append((path, rules))
+                    elif _readable(workspace, path, entry) and not _ignored(path, rules):
+                        yield path
         except OSError:
             continue
-        inner: list[tuple[str, tuple[_Rules, ...]]] = []
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                if entry.name not in _SKIPPED_FOLDERS and not _ignored(entry.path + "/", rules):
-                    inner.append((entry.path, rules))
-            elif _readable(workspace, entry) and not _ignored(entry.path, rules):
-                yield entry.path
         pending.extend(reversed(inner))
 
 
-def _readable(workspace: Workspace, entry: os.DirEntry[str]) -> bool:
+@contextlib.contextmanager
+def _listed_folder(workspace: Workspace, folder: str) -> Iterator[list[tuple[str, os.DirEntry[str]]]]:
+    """What is in a folder, by name, with paths. Raises OSError."""
+    if not workspace.walls:
+        yield [(entry.path, entry) for entry in sorted(os.scandir(folder), key=lambda entry: entry.name)]
+        return
+    descriptor = open_inside(folder, os.O_RDONLY | os.O_DIRECTORY, workspace.walls)
+    try:
+        found = sorted(os.scandir(f"/proc/self/fd/{descriptor}"), key=lambda entry: entry.name)
+        yield [(f"{folder}/{entry.name}", entry) for entry in found]
+    finally:
+        os.close(descriptor)
+
+
+def _readable(workspace: Workspace, path: str, entry: os.DirEntry[str]) -> bool:
     try:
         if not entry.is_file():
             return False
     except OSError:
         return False
-    real = Path(os.path.realpath(entry.path)) if entry.is_symlink() else Path(entry.path)
+    real = Path(os.path.realpath(path)) if entry.is_symlink() else Path(path)
     return workspace.against_reading(real) is None
 
 

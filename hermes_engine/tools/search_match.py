@@ -5,10 +5,11 @@ run in a process that can be ended. Knows only the standard library, so that it 
 from __future__ import annotations
 
 import json
+import os
 import re
 import resource
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 LINE = 300
 """Characters shown of a matching line."""
@@ -22,14 +23,20 @@ Found = tuple[int, int, str]
 """Place of the file in the list, line number, line."""
 
 
-def matches(pattern: str, files: Iterable[str], stopped: Callable[[], bool] = lambda: False) -> Iterator[Found]:
-    """The matching lines, file by file; binary, large and unreadable files are passed over. Raises re.error."""
+def matches(
+    pattern: str, files: Iterable[str], stopped: Callable[[], bool] = lambda: False, walls: Sequence[str] = ()
+) -> Iterator[Found]:
+    """The matching lines, file by file; binary, large and unreadable files are passed over, and, where there are
+    walls, those that turn out to lie outside of these folders. Raises re.error.
+    """
     search = re.compile(pattern).search
     for place, path in enumerate(files):
         if stopped():
             return
         try:
-            with open(path, "rb") as stream:  # noqa: PTH123 - thousands of times
+            with open(path, "rb", opener=_now) as stream:
+                if walls and not os.readlink(f"/proc/self/fd/{stream.fileno()}").startswith(tuple(walls)):  # noqa: PTH115
+                    continue
                 content = stream.read(FILE + 1)
         except OSError:
             continue
@@ -41,11 +48,16 @@ def matches(pattern: str, files: Iterable[str], stopped: Callable[[], bool] = la
                 yield place, number, line.rstrip("\r")[:LINE]
 
 
+def _now(path: str, flags: int) -> int:
+    """Opens without waiting, should it have become a pipe."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
 def main() -> None:
     """Reads {"pattern", "files", "most"} from stdin, writes one JSON array a match."""
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))  # should nobody be left to end it
     asked = json.load(sys.stdin)
-    for count, found in enumerate(matches(asked["pattern"], asked["files"])):
+    for count, found in enumerate(matches(asked["pattern"], asked["files"], walls=asked["walls"])):
         if count >= asked["most"]:
             break
         sys.stdout.write(json.dumps(found) + "\n")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -15,6 +16,7 @@ from hermes_engine.errors import ToolFault
 from hermes_engine.paths import Home
 from hermes_engine.protocols import Box
 from hermes_engine.tools.ledger import LEDGER, Look
+from hermes_engine.tools.pinned import held, held_parent
 from hermes_engine.tools.protected import Protected, against_kind
 
 
@@ -111,9 +113,22 @@ class Workspace:
 
     def against_walls(self, path: Path) -> str | None:
         """Why a resolved path is out of reach whatever stands there, or None."""
-        if self.box is None or any(map(path.is_relative_to, (*self.box.folders, self.box.outputs))):
+        if self.box is None or any(map(path.is_relative_to, self.walls)):
             return None
         return "it lies outside of the folders that are open here"
+
+    @property
+    def walls(self) -> tuple[Path, ...]:
+        """The folders that are open when not all of this machine is, else ()."""
+        return (*self.box.folders, self.box.outputs) if self.box else ()
+
+    def held(self, target: Path) -> AbstractContextManager[Path]:
+        """A path to read a resolved file by, which no command can make another. Raises OSError on entering."""
+        return held(target, self.walls) if self.box else nullcontext(target)
+
+    def held_parent(self, target: Path) -> AbstractContextManager[Path]:
+        """A path to write a resolved file by, whose folder no command can make another. Raises OSError on entering."""
+        return held_parent(target, self.walls) if self.box else nullcontext(target)
 
     def writable(self, path: str) -> Path:
         """The resolved path of a file that may be written as far as its kind goes. Raises ToolFault."""
