@@ -326,3 +326,37 @@ async def test_finished_calls_are_kept_before_the_next_one_runs() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     stage.check()
+
+
+class SlowlyKept(Kept):
+    """A journal that is slow with messages of a role; one thing after the other, as the store's thread is."""
+
+    def __init__(self, role: str) -> None:
+        super().__init__()
+        self.role, self.writing, self.one_at_a_time = role, asyncio.Event(), asyncio.Lock()
+
+    async def append(self, messages: Sequence[Message]) -> None:
+        async with self.one_at_a_time:
+            if any(message.role == self.role for message in messages):
+                self.writing.set()
+                await asyncio.sleep(0.02)
+            await super().append(messages)
+
+
+@pytest.mark.parametrize("role", ["user", "assistant", "tool"])
+@pytest.mark.parametrize("stops", [1, 2, 3])
+async def test_f3_6_stops_while_messages_are_kept_keep_none_twice_and_tell_the_end(role: str, stops: int) -> None:
+    stage = Stage(Reply(tool_calls=(ToolCall("c1", "echo", '{"text": "x"}'),)), Reply("done"))
+    stage.kept = slow = SlowlyKept(role)
+    stage.agent._journal = slow
+    task = asyncio.create_task(stage.run())
+    await slow.writing.wait()
+    for _ in range(stops):
+        task.cancel()
+        await asyncio.sleep(0)
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await asyncio.sleep(0.1)
+    assert isinstance(stage.events[-1], TurnFinished)
+    assert stage.events[-1].status == "cancelled"
+    stage.check()
