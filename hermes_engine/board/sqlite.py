@@ -10,7 +10,7 @@ import contextlib
 import shutil
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -48,16 +48,19 @@ class SqliteBoard:
 
     def __init__(self, path: Path | None) -> None:
         self._database = Database.temporary(MIGRATIONS) if path is None else Database(path, MIGRATIONS)
+        self._still_there = _same_file(self._database.path)
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[Transaction]:
         """See `Dialect.snapshot`."""
+        self._still_there()
         with self._database.snapshot() as connection:
             yield self._transaction(connection)
 
     @contextlib.contextmanager
     def write(self, lock: Lock = "board") -> Iterator[Transaction]:
         """See `Dialect.write`; the file's one write lock is all there is."""
+        self._still_there()
         with self._database.write() as connection:
             transaction = self._transaction(connection)
             yield transaction
@@ -76,6 +79,23 @@ class SqliteBoard:
             return connection.execute(sql, values)
 
         return Transaction(execute, float(connection.execute(_NOW).fetchone()[0]), self)
+
+
+def _same_file(path: Path) -> Callable[[], None]:
+    """A check that the path still leads to the file it leads to now; else what is written would be lost unseen."""
+
+    def identity() -> tuple[int, int]:
+        with _told(path.parent.name):
+            found = path.stat()
+            return found.st_dev, found.st_ino
+
+    opened = identity()
+
+    def check() -> None:
+        if not path.exists() or identity() != opened:
+            raise StateError(f"{path} is no longer the board it was", hint="it was renamed or deleted; open it anew")
+
+    return check
 
 
 class SqliteShelf:
@@ -123,11 +143,13 @@ class SqliteChanges:
     """Connections that never write, since SQLite tells a connection only of the changes of others."""
 
     def __init__(self, path: Path) -> None:
+        self._still_there = _same_file(path)
         self._database = Database(path, MIGRATIONS)
         self._seen: int | None = None
 
     def changed(self) -> bool:
         """See `Changes.changed`."""
+        self._still_there()
         version = self._database.data_version()
         changed = version != self._seen
         self._seen = version

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from hermes_engine.board import Board, Boards, CardDraft, UnknownCard, this_owner
 from hermes_engine.board.reasons import Facts, Parent, reason
-from hermes_engine.errors import UsageError
+from hermes_engine.errors import StateError, UsageError
 from tests.board.support import HERE, Act, Open, Place, dead_owner, draft, nothing, state, tables, take
 
 
@@ -310,6 +311,25 @@ def test_boards_are_made_chosen_renamed_and_deleted(place: Place) -> None:
     ]
     boards.delete("site")
     assert (boards.names(), boards.chosen()) == (("default",), "default")
+
+
+def test_a_board_that_was_renamed_or_deleted_is_an_error_for_who_has_it_open(place: Place) -> None:
+    boards = place.boards()
+    boards.create("web")
+    with closing(boards.open("web")) as board, closing(board.changes()) as changes:
+        boards.rename("web", "site")
+        boards.create("web")
+        with closing(boards.open("site")) as renamed:
+            renamed.create(draft())
+        boards.delete("site")
+        boards.delete("web")
+        acts: list[Act] = [lambda: board.create(draft()), board.cards]
+        for act in acts:
+            with pytest.raises(StateError):
+                act()
+        if place.url is None:
+            with pytest.raises(StateError, match="no longer the board"):
+                changes.changed()
 
 
 @pytest.mark.parametrize("name", ["", "..", "a/b", "A", "-x", ".x", "a b", "x" * 41, "default"])

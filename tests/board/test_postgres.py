@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import closing
 
 import pytest
 
 from hermes_engine.board import Board
-from hermes_engine.errors import StateError
+from hermes_engine.errors import ConfigError, StateError
 from tests.board.support import Place, draft, take
 
 pytestmark = pytest.mark.parametrize("place", ["postgres"], indirect=True)
@@ -47,14 +48,6 @@ def test_a_claim_passes_over_a_card_that_another_holds(place: Place) -> None:
         assert take(board)[0].card.id == "k1"
 
 
-def test_a_deleted_board_is_a_clear_error_for_who_has_it_open(place: Place) -> None:
-    place.boards().create("gone")
-    with closing(place.open("gone")) as board:
-        place.boards().delete("gone")
-        with pytest.raises(StateError, match="the boards' database"):
-            board.create(draft())
-
-
 def test_closed_is_closed(place: Place) -> None:
     board: Board = place.open()
     board.close()
@@ -67,3 +60,11 @@ def test_its_place_is_shown_without_a_password(place: Place) -> None:
 
     assert place.url
     assert PostgresShelf("postgresql://ana:secret@db.example/boards").place("web") == "db.example/boards#web"
+
+
+def test_without_the_driver_it_is_said_how_to_get_it(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(ConfigError) as caught:
+        place.boards()
+    assert "hermes-tui[postgres]" in caught.value.hint
+    assert caught.value.exit_code == 2
