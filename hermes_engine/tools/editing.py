@@ -106,7 +106,10 @@ def _edit(ctx: ToolContext, target: Path, path: str, verb: str, change: Callable
 def _content(target: Path) -> bytes | None:
     try:
         with _opened(target, "rb") as stream:
-            if os.fstat(stream.fileno()).st_size > MOST:
+            state = os.fstat(stream.fileno())
+            if not stat.S_ISREG(state.st_mode):
+                raise ToolFault(f"{target.name} is no ordinary file")
+            if state.st_size > MOST:
                 raise ToolFault(f"{target.name} is larger than {MOST // 1024 // 1024} MB; change it by a command")
             return stream.read()
     except FileNotFoundError:

@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import re
+import stat
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 MOST_MATCHES = 200
 MOST_FILES = 50_000
 SECONDS = 20.0
+RULES = 1024 * 1024
+"""Bytes of a .gitignore that are read."""
 _SKIPPED_FOLDERS = frozenset(
     {".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", ".mypy_cache", ".ruff_cache"}
 )
@@ -235,9 +238,11 @@ class _Rules:
 
 
 def _rules_of(folder: str) -> tuple[_Rules, ...]:
-    path = Path(folder) / ".gitignore"
     try:
-        lines = path.read_text("utf-8", "replace").splitlines()
+        with open(f"{folder}/.gitignore", "rb", opener=search_match.at_once) as stream:
+            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                return ()
+            lines = stream.read(RULES).decode("utf-8", "replace").splitlines()
     except OSError:
         return ()
     from pathspec import GitIgnoreSpec

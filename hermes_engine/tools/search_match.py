@@ -34,10 +34,10 @@ def matches(
         if stopped():
             return
         try:
-            with open(path, "rb", opener=_now) as stream:
+            with open(path, "rb", opener=at_once) as stream:
                 if walls and not os.readlink(f"/proc/self/fd/{stream.fileno()}").startswith(tuple(walls)):  # noqa: PTH115
                     continue
-                content = stream.read(FILE + 1)
+                content = stream.read(FILE + 1) or b""
         except OSError:
             continue
         if len(content) > FILE or b"\0" in content[:8192]:
@@ -48,8 +48,8 @@ def matches(
                 yield place, number, line.rstrip("\r")[:LINE]
 
 
-def _now(path: str, flags: int) -> int:
-    """Opens without waiting, should it have become a pipe."""
+def at_once(path: str, flags: int) -> int:
+    """Opens without waiting, should it be or have become a pipe."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 

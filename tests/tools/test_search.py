@@ -198,3 +198,15 @@ def test_every_glob_of_names_becomes_a_sound_expression() -> None:
     assert not _glob("*.py").match("a/b.py")
     assert re.compile(_glob("[!a].py").pattern)
     assert _glob("[!a].py").match("b.py")
+
+
+async def test_rules_that_have_no_end_are_no_rules(hands: Hands, workspace: Workspace) -> None:
+    """Whoever makes the files of a folder could else stop the search, or take all memory."""
+    for name in ("pipe", "zero", "folder"):
+        (workspace.start / name).mkdir()
+        (workspace.start / name / "found").write_text("needle\n")
+    os.mkfifo(workspace.start / "pipe" / ".gitignore")
+    (workspace.start / "zero" / ".gitignore").symlink_to("/dev/zero")
+    (workspace.start / "folder" / ".gitignore").mkdir()
+    result = await hands.call("search_files", pattern="needle")
+    assert sorted(result.text.splitlines()) == [f"{name}/found:1: needle" for name in ("folder", "pipe", "zero")]
