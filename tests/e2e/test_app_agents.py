@@ -29,6 +29,6 @@ def test_the_agents_are_a_key_away(serve: Serve, tmp_path: Path, key: str) -> No
         terminal.shows("m tells alpha something")
         terminal.press("escape")
         terminal.shows("Enter open")
-        terminal.press("\x1b1", "\x1b3", "\x1b4")
+        terminal.press("\x1b1", "\x1b9")
         terminal.shows(READY)
         assert server.open_requests == 1

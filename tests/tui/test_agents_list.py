@@ -149,8 +149,6 @@ async def test_the_header_and_the_command_go_there_too(serve: Serve, tmp_path: P
         await app.until(lambda: app.app.screen is app.chat)
         await app.pilot.click("#header", offset=(20, 0))
         await app.until(lambda: isinstance(app.app.screen, AgentsScreen))
-        await app.pilot.press("alt+3", "alt+4", "f4", "f5", "3", "4")
-        assert isinstance(app.app.screen, AgentsScreen)
         await app.pilot.press("question_mark")
         await app.shows("type to narrow")
         await app.pilot.press("alt+1")
