@@ -91,7 +91,7 @@ class Board(Verbs):
         check("claim", id_of(row["number"]), row["status"])
         run = transaction.one(
             "INSERT INTO runs (card, token, role, profile, machine, boot, pid, birth, instance, host, started,"
-            " heartbeat, lease) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?) RETURNING *",
+            " heartbeat, lease, expires) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?) RETURNING *",
             row["number"],
             token,
             row["phase"],
@@ -105,6 +105,7 @@ class Board(Verbs):
             transaction.now,
             transaction.now,
             lease,
+            transaction.now + lease,
         )
         assert run is not None
         writing.move(transaction, row, "claim", "running", by=name, run=run["id"])
@@ -126,7 +127,7 @@ class Board(Verbs):
             now = view.now
             rows = view.all("SELECT * FROM runs WHERE ended IS NULL ORDER BY id")
         judged = [(row, (alive or _by_owner(now))(run_of(row))) for row in rows]
-        expired = {row["id"] for row, _ in judged if row["heartbeat"] + row["lease"] < now}
+        expired = {row["id"] for row, _ in judged if row["expires"] < now}
         todo = [(row, verdict) for row, verdict in judged if verdict is False or row["id"] in expired]
         if not todo:
             return Reclaimed()
@@ -142,7 +143,7 @@ class Board(Verbs):
                 if row is None:
                     continue
                 if verdict:
-                    transaction.change("UPDATE runs SET heartbeat = ? WHERE id = ?", transaction.now, row["id"])
+                    transaction.change("UPDATE runs SET expires = ? + lease WHERE id = ?", transaction.now, row["id"])
                     extended.append(run_of(row))
                 else:
                     silent = round(transaction.now - row["heartbeat"])

@@ -199,8 +199,9 @@ class Hold:
             values["heartbeat"] = transaction.now
             named = ", ".join(f"{name} = ?" for name in values)
             rows = transaction.all(
-                f"UPDATE runs SET {named} WHERE token = ? AND ended IS NULL RETURNING lease",
+                f"UPDATE runs SET {named}, expires = ? + lease WHERE token = ? AND ended IS NULL RETURNING lease",
                 *values.values(),
+                transaction.now,
                 self._token,
             )
             if not rows:

@@ -241,7 +241,7 @@ def run_of(row: Row) -> Run:
         owner=_owner(row),
         started=row["started"],
         heartbeat=row["heartbeat"],
-        expires=row["heartbeat"] + row["lease"],
+        expires=row["expires"],
         ended=row["ended"],
         summary=row["summary"],
         error=row["error"],

@@ -112,10 +112,10 @@ def foreign_owner() -> Owner:
     return replace(this_owner(), machine="elsewhere", boot="another-boot ns")
 
 
-def shift(board: Board, **columns: float) -> None:
-    """Moves times of all open runs into the past: `heartbeat=3600` is an hour ago."""
+def shift(board: Board, seconds: float) -> None:
+    """Moves all open runs into the past: they were claimed, and last heard of, so much earlier."""
     with board._database.write() as transaction:
-        for column, seconds in columns.items():
+        for column in ("started", "heartbeat", "expires"):
             transaction.change(f"UPDATE runs SET {column} = {column} - ? WHERE ended IS NULL", seconds)
 
 

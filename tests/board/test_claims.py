@@ -60,7 +60,7 @@ def test_a_named_card_is_claimed_by_whoever_works_it(board: Board) -> None:
 def test_a_worker_tells_what_it_does_and_where(board: Board) -> None:
     board.create(draft())
     _, hold = take(board)
-    shift(board, heartbeat=100, started=100)
+    shift(board, 100)
     assert hold.heartbeat(activity="Run pytest\n-q", tokens=1200) == board.rules.claim_ttl_seconds
     hold.record(session="s1", workspace="/tmp/w", commit="abc")
     other = replace(this_owner(), pid=77)
@@ -204,10 +204,12 @@ def test_a_stopped_run_is_no_try_and_waits_for_nothing(open_board: Open) -> None
 def test_5_3_a_claim_whose_owner_lives_is_extended_not_taken(board: Board) -> None:
     board.create(draft())
     claim, hold = take(board)
-    shift(board, heartbeat=100_000)
+    shift(board, 100_000)
     found = board.reclaim_expired()
     assert (found.lost, [run.id for run in found.extended]) == ((), [claim.run.id])
     assert board.reclaim_expired().extended == (), "its lease is new"
+    run = hold.check()
+    assert run.expires - run.heartbeat > 100_000, "nobody made up a sign of life"
     assert hold.complete("done").status == "done"
 
 
@@ -225,7 +227,7 @@ def test_an_owner_on_another_machine_is_judged_by_its_lease_alone(board: Board) 
     board.create(draft())
     take(board, foreign_owner())
     assert board.reclaim_expired().lost == ()
-    shift(board, heartbeat=board.rules.claim_ttl_seconds + 1)
+    shift(board, board.rules.claim_ttl_seconds + 1)
     assert len(board.reclaim_expired().lost) == 1
     assert "no sign of life for 901 s" in board.runs("k1")[0].error
 
@@ -233,7 +235,7 @@ def test_an_owner_on_another_machine_is_judged_by_its_lease_alone(board: Board) 
 def test_5_4_a_new_claim_is_judged_by_its_own_heartbeat(board: Board) -> None:
     board.create(draft())
     take(board, foreign_owner())
-    shift(board, heartbeat=3600)
+    shift(board, 3600)
     board.reclaim_expired()
     claim, _ = take(board, foreign_owner())
     assert board.reclaim_expired().lost == ()
@@ -243,7 +245,7 @@ def test_5_4_a_new_claim_is_judged_by_its_own_heartbeat(board: Board) -> None:
 def test_one_that_beats_while_it_is_judged_is_left_alone(board: Board) -> None:
     board.create(draft())
     _, hold = take(board, foreign_owner())
-    shift(board, heartbeat=3600)
+    shift(board, 3600)
 
     def judge(run: Run) -> bool:
         hold.heartbeat()

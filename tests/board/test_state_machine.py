@@ -23,7 +23,7 @@ from hermes_engine.board import Board, Card, Claim, Hold, IllegalMove, RunOver, 
 from hermes_engine.board.moves import BY_VERB, legal
 from hermes_engine.errors import UsageError
 from tests.board.invariants import above, right
-from tests.board.support import HERE, Place, draft, state, tables
+from tests.board.support import HERE, Place, draft, shift, state, tables
 
 ME = this_owner()
 PROFILES = st.sampled_from(["default", "researcher", "nobody"])
@@ -207,7 +207,9 @@ class Everything(RuleBasedStateMachine):
         """The owners are judged."""
         if late:
             with self.board._database.write() as transaction:
-                transaction.change("UPDATE runs SET heartbeat = heartbeat - 5000 WHERE ended IS NULL")
+                transaction.change(
+                    "UPDATE runs SET heartbeat = heartbeat - 5000, expires = expires - 5000 WHERE ended IS NULL"
+                )
         before = {run.id for run in self.board.open_runs()}
         found = self.board.reclaim_expired(alive=lambda run: alive if run.id == claim.run.id else True)
         lost = {run.id for run in found.lost}
