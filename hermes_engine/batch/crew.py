@@ -18,6 +18,7 @@ from hermes_engine.batch.health import FirstTries, Outage, Rejects
 from hermes_engine.batch.job import Job, Record, Row, RowResult
 from hermes_engine.batch.ledger import Ledger
 from hermes_engine.batch.options import BatchOptions
+from hermes_engine.batch.quality import Quality
 from hermes_engine.batch.rows import RowAgents, run_row
 from hermes_engine.batch.schedule import Schedule, Task
 from hermes_engine.batch.trajectory import KEPT_STOPS, make_record
@@ -55,6 +56,7 @@ class Crew:
     outage: Outage
     first_tries: FirstTries
     rejects: Rejects
+    quality: Quality
     emit: Emitter
     stop: Callable[[str], None]
     stopped_for_all: bool = False
@@ -134,6 +136,8 @@ class Crew:
         if verdict.outcome == "failed" and result.stop_reason in KEPT_STOPS:
             result = dataclasses.replace(result, stop_reason="error")
         record = make_record(row, result, tools=self.tools, batch=task.batch, timestamp=now(), redactor=self.redactor)
+        if verdict.outcome == "kept" and (dropped := self.quality.against(record)):
+            verdict = Verdict("rejected", *dropped)
         await self._write(task, row, record, result, verdict)
         self.books.end(task.ident)
         self.rejects.note(verdict)

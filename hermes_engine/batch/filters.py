@@ -21,6 +21,9 @@ WHAT_TO_DO = {
 """Reason → what a person can do about it."""
 
 
+CHOSEN = "a --filter drops them; hermes batch filter shows what another value would"
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What becomes of a row.

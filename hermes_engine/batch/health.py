@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from weakref import WeakKeyDictionary
 
-from hermes_engine.batch.filters import WHAT_TO_DO, Verdict
+from hermes_engine.batch.filters import CHOSEN, WHAT_TO_DO, Verdict
 from hermes_engine.batch.job import RowResult
 from hermes_engine.batch.ledger import Failure
 from hermes_engine.errors import EndpointDown
@@ -246,5 +246,5 @@ class Rejects:
             self._seen[verdict.reason] += 1
             if len(self._seen) == 1 and self._seen[verdict.reason] >= EQUAL_REJECTS:
                 self._over = True
-                hint = WHAT_TO_DO.get(verdict.reason, "")
+                hint = WHAT_TO_DO.get(verdict.reason, CHOSEN)
                 self._tell("warning", f"all {EQUAL_REJECTS} rows so far were rejected ({verdict.reason}): {hint}")

@@ -13,6 +13,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_core import ErrorDetails
 
+from hermes_engine.batch.quality import Quality
 from hermes_engine.errors import ConfigError, UnknownName, UsageError
 from hermes_engine.paths import safe_name
 from hermes_engine.settings import Mode, ReasoningEffort
@@ -36,6 +37,7 @@ MEANING = (
     "image",
     "distribution",
     "num_generations",
+    "filter",
     "ephemeral_system_prompt",
     "prefill_messages_file",
     "max_turns",
@@ -52,7 +54,6 @@ LATER: Mapping[str, str] = {
     "engine": "ray",
     "ray_address": "",
     "shard": "",
-    "filter": "",
     "record": "",
     "record_tokens": "",
 }
@@ -147,6 +148,8 @@ class BatchOptions(BaseModel):
     """Seconds to wait for a server that is down before the run stops."""
     keep_without_reasoning: bool = False
     """Keep rows in which the model never reasoned."""
+    filter: tuple[str, ...] = ()
+    """NAME[:VALUE], several times: further filters that kept rows have to pass."""
     fsync: Fsync = "second"
     """When rows are forced to the disk: with each row, once a second, or at the end."""
     only_failed: bool = False
@@ -170,6 +173,15 @@ class BatchOptions(BaseModel):
             return expand(str(name).strip() for name in names if str(name).strip())
         except UnknownName as error:
             raise ValueError(error.line) from None
+
+    @field_validator("filter")
+    @classmethod
+    def _known_filters(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        try:
+            Quality(value)
+        except UsageError as error:
+            raise ValueError(error.line) from None
+        return value
 
     @field_validator("sampling", "extra_body")
     @classmethod
@@ -299,4 +311,10 @@ def _told(name: str, before: Any, now: Any) -> str:
     """A change in words; what is long or may hold a secret is not shown in part."""
     if name in ("sampling", "extra_body", "ephemeral_system_prompt"):
         return f"{name}: differs from here on"
-    return f"{name}: {'not set' if before is None else before} until now, {now} from here on"
+    return f"{name}: {_shown(before)} until now, {_shown(now)} from here on"
+
+
+def _shown(value: Any) -> str:
+    if value is None or value == ():
+        return "not set"
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)

@@ -21,6 +21,7 @@ from hermes_engine.batch.health import FirstTries, Outage, Rejects
 from hermes_engine.batch.job import Job
 from hermes_engine.batch.options import BatchOptions
 from hermes_engine.batch.plan import Plan, make_plan
+from hermes_engine.batch.quality_preview import quality_of_run
 from hermes_engine.batch.rows import RowAgents
 from hermes_engine.batch.schedule import Schedule
 from hermes_engine.batch.setup import Setup, set_up
@@ -263,6 +264,7 @@ class BatchRun:
             floor=self.floor,
             agents=agents,
             redactor=redactor,
+            quality=quality_of_run(setup.folder, options.filter, plan.ledger.kept),
             outage=outage,
             first_tries=FirstTries(),
             rejects=Rejects(self._tell),

@@ -19,6 +19,7 @@ from hermes_engine.batch.options import LATER, BatchOptions, checked, refuse_lat
 from hermes_engine.errors import UsageError
 from hermes_tui.cleaning import one_line
 from hermes_tui.cli.batch_data import export, feed, found_run, output_dir_option
+from hermes_tui.cli.batch_quality import filter_rows
 from hermes_tui.cli.border import INTERRUPTED, leave
 from hermes_tui.cli.flags import Flags, resolve
 from hermes_tui.cli.shape import Group, JsonOrFile
@@ -59,7 +60,7 @@ def _option(name: str) -> Callable[[Any], Any]:
     spelled = [f"--{name}", *([_SHORT[name]] if name in _SHORT else []), name]
     if field.annotation is bool:
         return click.option(*spelled, is_flag=True, default=None, help=field.description)
-    several = name == "base_url"
+    several = name in ("base_url", "filter")
     return click.option(*spelled, type=_type_of(field.annotation), multiple=several, help=field.description)
 
 
@@ -81,7 +82,7 @@ def _run_options(function: Any) -> Any:
     return function
 
 
-@click.group(cls=Group, later=("watch", "filter", "report", "replay"))
+@click.group(cls=Group, later=("watch", "report", "replay"))
 def batch() -> None:
     """Run many prompts from a file and keep every result."""
 
@@ -332,6 +333,7 @@ def _share(reasoning: Mapping[str, Any]) -> str:
 
 batch.add_command(export)
 batch.add_command(feed)
+batch.add_command(filter_rows)
 
 
 @batch.command()

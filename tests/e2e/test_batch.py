@@ -126,7 +126,8 @@ def test_the_example_prompts_run_on_the_embedded_model(tmp_path: Path) -> None:
         (["run", "--run_name", "x", "--extra_body", '{"model": "y"}'], "model cannot be set here"),
         (["run", "--run_name", "x", "--reasoning_effort", "huge"], "xhigh"),
         (["run", "--run_name", "x", "--nosuch", "1"], "--nosuch"),
-        *[([verb, "x"], f"hermes batch {verb} is not in this version") for verb in ("watch", "filter")],
+        (["run", "--run_name", "x", "--filter", "tidy"], "--filter: unknown filter 'tidy'"),
+        (["filter", "nosuch", "finished"], "unknown run"),
         *[([verb, "x", "--json"], f"hermes batch {verb} is not in this version") for verb in ("report", "replay")],
         (["show", "nosuch"], "unknown run"),
         (["export", "nosuch"], "unknown run"),
@@ -151,6 +152,24 @@ def test_an_unknown_export_format(tmp_path: Path) -> None:
     done = hermes("batch", "export", "any", "--format", "nosuch", cwd=tmp_path)
     assert done.code == 2
     assert "sharegpt" in done.err
+
+
+def test_filters_are_tried_on_a_finished_run(tmp_path: Path) -> None:
+    dataset(tmp_path / "d.jsonl", ["one file", "two\x1b[31m files"])
+    flags = ("--dataset_file", "d.jsonl", "--batch_size", "5", "--run_name", "r", "--model", "demo", "--quiet")
+    assert hermes("batch", "run", *flags, "--filter", "max_turns:9", cwd=tmp_path).code == 0
+    done = hermes("batch", "filter", "r", "max_turns:0", "finished", "-o", "kept.jsonl", cwd=tmp_path)
+    assert done.code == 0
+    assert "all together keep 0 of 2" in done.out
+    assert "max_turns:0 · row 1, sample 0: " in done.out
+    assert "\x1b" not in done.out
+    assert read_rows(tmp_path / "kept.jsonl") == []
+    done = hermes("batch", "filter", "r", "finished", "--json", cwd=tmp_path)
+    assert json.loads(done.out) == {
+        "rows": 2,
+        "kept": 2,
+        "filters": [{"filter": "finished", "dropped": 0, "examples": []}],
+    }
 
 
 def test_distributions_are_listed(tmp_path: Path) -> None:

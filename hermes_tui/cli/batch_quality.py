@@ -1,0 +1,44 @@
+"""`hermes batch filter` and `report`: how good a run's rows are, looked at afterwards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from hermes_tui.cleaning import one_line
+from hermes_tui.cli.batch_data import found_run, output_dir_option
+from hermes_tui.cli.shape import Verb
+from hermes_tui.printing.records import out_json, out_table
+from hermes_tui.printing.streams import err, out
+from hermes_tui.texts import _
+
+_SHOWN = 160
+
+
+@click.command("filter", cls=Verb)
+@click.argument("run_name", metavar="RUN")
+@click.argument("wanted", metavar="NAME[:VALUE]...", nargs=-1, required=True)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="File for the rows that all filters keep.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@output_dir_option
+def filter_rows(run_name: str, wanted: tuple[str, ...], output: Path | None, as_json: bool, output_dir: Path) -> int:
+    """Show what filters would drop of a run's kept rows, without running it again."""
+    from hermes_engine.batch.quality_preview import preview
+
+    told = preview(found_run(output_dir, run_name), wanted, output)
+    if as_json:
+        out_json(told.as_dict())
+        return 0
+    out_table(
+        [_("filter"), _("would drop"), _("share")],
+        [[one.wanted, str(one.rows), f"{one.rows / told.rows:.1%}" if told.rows else ""] for one in told.dropped],
+    )
+    for dropped in told.dropped:
+        for row in dropped.examples:
+            head = _("row {index}, sample {sample}").format(index=row["prompt_index"], sample=row["sample"])
+            out(f"  {one_line(dropped.wanted)} · {head}: {one_line(row['detail'], _SHOWN)} · {one_line(row['prompt'])}")
+    out(_("all together keep {kept} of {rows}").format(kept=told.kept, rows=told.rows))
+    if output:
+        err(_("{n} rows written").format(n=told.kept))
+    return 0
