@@ -107,7 +107,7 @@ class Pace:
 
     def line(self) -> str:
         """Counts, speed and time left on one line."""
-        parts = [f"{self.done}/{self.total}", *_counted(self.counts)]
+        parts = [f"{self.done}/{self.total}", *counted(self.counts)]
         if self.in_flight:
             parts.append(_("{n} in flight").format(n=self.in_flight))
         elapsed = self._clock() - self._begun
@@ -121,7 +121,8 @@ class Pace:
         return " · ".join(parts)
 
 
-def _counted(counts: Mapping[str, int]) -> list[str]:
+def counted(counts: Mapping[str, int]) -> list[str]:
+    """Counts in words, those of nothing left out."""
     names = {
         "kept": _("kept"),
         "rejected": _("rejected"),

@@ -34,6 +34,7 @@ _SETTINGS: Mapping[str, type] = {
     "sandbox": dict,
 }
 _WORK_PREFIX = "hermes-rows-"
+_LOCK_TRIES, _LOCK_WAIT = 5, 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,12 +238,10 @@ def held(folder: RunFolder, work_dir: Path | None, *, keep_work: bool = False) -
     private_dir(folder.root)
     descriptor = open_private(folder.lock, os.O_RDWR | os.O_CREAT)
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        if not _locked(descriptor):
             raise UsageError(
                 f"the run {folder.root.name} is being worked by {_who(folder)}", hint="wait for it, or stop it"
-            ) from None
+            )
         _clear_left_over(folder)
         work = _fresh_work(work_dir)
         told = {
@@ -263,6 +262,18 @@ def held(folder: RunFolder, work_dir: Path | None, *, keep_work: bool = False) -
             os.ftruncate(descriptor, 0)
     finally:
         os.close(descriptor)
+
+
+def _locked(descriptor: int) -> bool:
+    """Whether the lock was had. Who only looks whether it is held (`holder`) has it for a moment: tried a few times."""
+    for _try in range(_LOCK_TRIES):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            time.sleep(_LOCK_WAIT)
+        else:
+            return True
+    return False
 
 
 def _fresh_work(work_dir: Path | None) -> Path:

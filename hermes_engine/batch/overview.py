@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,8 @@ class RunState:
         reason: why it ended, when it did not end well.
         rows: by state, see `Counts.as_dict`.
         holder: who works it, or "".
-        statistics, settings: content of its files.
+        since: when that began, in seconds since the epoch; 0 when nobody does.
+        checkpoint, statistics, settings: content of its files.
     """
 
     name: str
@@ -33,6 +35,8 @@ class RunState:
     reason: str
     rows: dict[str, int]
     holder: str
+    since: float
+    checkpoint: dict[str, Any]
     statistics: dict[str, Any]
     settings: dict[str, Any]
 
@@ -68,9 +72,18 @@ def run_state(folder: RunFolder) -> RunState:
         reason=str(checkpoint.get("reason", "")),
         rows=_counts(checkpoint.get("rows")),
         holder=at_work,
+        since=_since(folder) if at_work else 0.0,
+        checkpoint=checkpoint,
         statistics=statistics,
         settings=settings,
     )
+
+
+def _since(folder: RunFolder) -> float:
+    try:
+        return datetime.fromisoformat(str(_object(folder.lock).get("since"))).timestamp()
+    except ValueError:
+        return 0.0
 
 
 def run_states(output_dir: Path) -> list[RunState]:

@@ -42,6 +42,14 @@ class Counts:
         }
 
 
+def exit_code(state: str, counts: Mapping[str, int]) -> int:
+    """Of a command about a run that ended so: 0 all well, 1 something failed or nothing was kept, 130 interrupted."""
+    if state == "interrupted":
+        return 130
+    clean = state == "done" and counts.get("kept", 0) and not (counts.get("failed") or counts.get("invalid"))
+    return 0 if clean else 1
+
+
 def number(values: Mapping[str, Any], name: str) -> float:
     """A number of an index file; 0 where it is none: the rows are the truth."""
     value = values.get(name)

@@ -21,7 +21,7 @@ KEPT_STOPS = ("done", "max_turns", "length", "budget")
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LINE_ENDS = {"\u2028": "\\u2028", "\u2029": "\\u2029", "\x85": "\\u0085"}
-_THOUGHT = re.compile(r"\s*<(think|REASONING_SCRATCHPAD)>(.*?)</\1>\s*", re.DOTALL)
+THOUGHT = re.compile(r"\s*<(think|REASONING_SCRATCHPAD)>(.*?)</\1>\s*", re.DOTALL)
 _TAG = re.compile(r"</?(?:think|REASONING_SCRATCHPAD)>")
 _FROM = {"user": "human", "assistant": "gpt", "tool": "tool", "system": "system"}
 _LARGEST_INT = 2**63
@@ -30,7 +30,7 @@ _LARGEST_INT = 2**63
 def thought_and_text(message: Message) -> tuple[str, str]:
     """The reasoning of an assistant message and its words, wherever the reasoning stood."""
     thoughts, text = [_TAG.sub("", message.reasoning).strip()], message.content
-    while found := _THOUGHT.match(text):
+    while found := THOUGHT.match(text):
         thoughts.append(_TAG.sub("", found[2]).strip())
         text = text[found.end() :]
     return "\n\n".join(dict.fromkeys(thought for thought in thoughts if thought)), text
