@@ -206,10 +206,7 @@ class Everything(RuleBasedStateMachine):
     def reclaim(self, claim: Claim, alive: bool | None, late: bool) -> None:
         """The owners are judged."""
         if late:
-            with self.board._database.write() as transaction:
-                transaction.change(
-                    "UPDATE runs SET heartbeat = heartbeat - 5000, expires = expires - 5000 WHERE ended IS NULL"
-                )
+            shift(self.board, 5000)
         before = {run.id for run in self.board.open_runs()}
         found = self.board.reclaim_expired(alive=lambda run: alive if run.id == claim.run.id else True)
         lost = {run.id for run in found.lost}
