@@ -25,6 +25,7 @@ from hermes_engine.batch.quality_preview import quality_of_run
 from hermes_engine.batch.rows import RowAgents
 from hermes_engine.batch.schedule import Schedule
 from hermes_engine.batch.setup import Setup, set_up
+from hermes_engine.batch.statistics import exit_code
 from hermes_engine.batch.steering import MOST_WORKERS, Steering
 from hermes_engine.batch.writer import Writer
 from hermes_engine.errors import HermesError, UsageError
@@ -72,11 +73,7 @@ class BatchSummary:
     @property
     def exit_code(self) -> int:
         """Of the command: 0 all well, 1 something failed or nothing was kept, 130 interrupted."""
-        if self.state == "interrupted":
-            return 130
-        counts = self.counts
-        clean = self.state == "done" and counts.get("kept", 0) and not (counts.get("failed") or counts.get("invalid"))
-        return 0 if clean else 1
+        return exit_code(self.state, self.counts)
 
 
 class BatchRun:
@@ -264,10 +261,10 @@ class BatchRun:
             floor=self.floor,
             agents=agents,
             redactor=redactor,
-            quality=quality_of_run(setup.folder, options.filter, plan.ledger.kept),
             outage=outage,
             first_tries=FirstTries(),
             rejects=Rejects(self._tell),
+            quality=quality_of_run(setup.folder, options.filter, plan.ledger.kept),
             emit=self._emit,
             stop=self._stop_itself,
         )
