@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from hermes_engine.errors import HermesError
-from hermes_tui.widgets.facts import AskFact, ContextFact, PlaceFacts, WorkFacts
+from hermes_tui.widgets.facts import AskFact, BoardFact, ContextFact, PlaceFacts, WorkFacts
 
 if TYPE_CHECKING:
     from hermes_engine.profiles import Resolved
@@ -73,6 +73,8 @@ class Desk:
         self.mode = start.mode or "ask"
         self.cwd = start.cwd
         self.began = 0.0
+        self.board: Callable[[], BoardFact | None] = lambda: None
+        """The board in short, once one was opened or is worked here."""
         self.leave_behind = False
         """Whether what is at work goes on in a process of its own when this one ends."""
 
@@ -238,7 +240,7 @@ class Desk:
         needs = len(engine.broker.pending()) if engine is not None else 0
         needs = max(needs, ask.more + 1 if ask is not None else 0)
         agents = work.forest.facts(rows)
-        return WorkFacts(agents, work.batches(), work.context, work.usage(cap), ask, needs, work.plan)
+        return WorkFacts(agents, work.batches(), work.context, work.usage(cap), ask, needs, work.plan, self.board())
 
     def see(self, agents: Sequence[str]) -> None:
         """The person has seen the results of these agents; returns at once."""

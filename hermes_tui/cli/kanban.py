@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import getpass
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from hermes_tui.cli.flags import Flags, takes
 from hermes_tui.cli.kanban_boards import boards, boards_of
 from hermes_tui.cli.kanban_run import plan, run
 from hermes_tui.cli.shape import Group
+from hermes_tui.person import person
 from hermes_tui.texts import _
 
 if TYPE_CHECKING:
@@ -39,13 +39,6 @@ def _opened(flags: Flags, slug: str, only_read: bool) -> Iterator[Board]:
         yield opened
     finally:
         opened.close()
-
-
-def _me() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return ""
 
 
 def on_board(*, only_read: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -104,7 +97,7 @@ def create(board: Board, as_json: bool, parents: tuple[str, ...], workspace: str
 
     ids = tuple(part.strip() for item in parents for part in item.split(",") if part.strip())
     draft = CardDraft(parents=ids, workspace=_workspace(workspace), **values)
-    card = board.create(draft, by=_me()).id
+    card = board.create(draft, by=person()).id
     _tell(board, card, as_json)
     _warn_of_profile(board, card)
 
@@ -171,9 +164,9 @@ def edit(board: Board, as_json: bool, card: str, files: tuple[Path, ...], **valu
     if values["workspace"] is not None:
         values["workspace"] = _workspace(values["workspace"])
     if not files or any(value is not None for value in values.values()):
-        board.edit(card, **values, by=_me())
+        board.edit(card, **values, by=person())
     for file in files:
-        board.attach(card, file, by=_me())
+        board.attach(card, file, by=person())
     _tell(board, card, as_json)
 
 
@@ -183,7 +176,7 @@ def edit(board: Board, as_json: bool, card: str, files: tuple[Path, ...], **valu
 @_words("text")
 def comment(board: Board, as_json: bool, card: str, text: tuple[str, ...]) -> None:
     """Add a note; the card's next worker reads it."""
-    board.comment(card, " ".join(text), by=_me())
+    board.comment(card, " ".join(text), by=person())
     _tell(board, card, as_json)
 
 
@@ -193,7 +186,7 @@ def comment(board: Board, as_json: bool, card: str, text: tuple[str, ...]) -> No
 @click.argument("profile_name", metavar="PROFILE")
 def assign(board: Board, as_json: bool, card: str, profile_name: str) -> None:
     """Give a card to a profile."""
-    board.assign(card, profile_name, by=_me())
+    board.assign(card, profile_name, by=person())
     _tell(board, card, as_json)
     _warn_of_profile(board, card)
 
@@ -204,7 +197,7 @@ def assign(board: Board, as_json: bool, card: str, profile_name: str) -> None:
 @click.argument("child", metavar="CHILD")
 def link(board: Board, as_json: bool, parent: str, child: str) -> None:
     """Make CHILD wait until PARENT is done."""
-    board.link(parent, child, by=_me())
+    board.link(parent, child, by=person())
     _tell(board, child, as_json)
 
 
@@ -214,7 +207,7 @@ def link(board: Board, as_json: bool, parent: str, child: str) -> None:
 @click.argument("child", metavar="CHILD")
 def unlink(board: Board, as_json: bool, parent: str, child: str) -> None:
     """Let CHILD go on without PARENT."""
-    board.unlink(parent, child, by=_me())
+    board.unlink(parent, child, by=person())
     _tell(board, child, as_json)
 
 
@@ -224,7 +217,7 @@ def unlink(board: Board, as_json: bool, parent: str, child: str) -> None:
 @_words("reason")
 def block(board: Board, as_json: bool, card: str, reason: tuple[str, ...]) -> None:
     """Keep a card back until it is unblocked; a worker at it stops."""
-    board.block(card, " ".join(reason), by=_me())
+    board.block(card, " ".join(reason), by=person())
     _tell(board, card, as_json)
 
 
@@ -235,7 +228,7 @@ def block(board: Board, as_json: bool, card: str, reason: tuple[str, ...]) -> No
 @click.option("--result", "told", metavar="TEXT", default="", help=_("What came of it."))
 def complete(board: Board, as_json: bool, card: str, result: tuple[str, ...], told: str) -> None:
     """Say that a card is done; a worker at it stops."""
-    board.complete(card, told or " ".join(result), by=_me())
+    board.complete(card, told or " ".join(result), by=person())
     _tell(board, card, as_json)
 
 
@@ -250,11 +243,11 @@ def review(board: Board, as_json: bool, card: str, accept: bool, back: str | Non
     if accept and back is not None:
         raise UsageError(_("--accept and --send-back cannot be combined"))
     if accept:
-        board.accept(card, note, by=_me())
+        board.accept(card, note, by=person())
     elif back is not None:
-        board.send_back(card, back, by=_me())
+        board.send_back(card, back, by=person())
     else:
-        board.review(card, note, by=_me())
+        board.review(card, note, by=person())
     _tell(board, card, as_json)
 
 
@@ -262,7 +255,7 @@ def _plain(name: str, help_text: str) -> None:
     """A verb that only names its card."""
 
     def act(board: Board, as_json: bool, card: str) -> None:
-        getattr(board, name)(card, by=_me())
+        getattr(board, name)(card, by=person())
         _tell(board, card, as_json)
 
     act.__name__, act.__doc__ = name, help_text

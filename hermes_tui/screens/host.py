@@ -29,7 +29,7 @@ MAX_CLIPBOARD = 70_000
 OVERLAYS = frozenset({"model", "mode", "theme", "keys", "sessions", "palette"})
 """Overlays this version has."""
 
-SCREENS = ("chat", "agents")
+SCREENS = ("chat", "agents", "kanban")
 """Screens this version has, of chat, agents, kanban, batch; the header names them."""
 
 
@@ -77,10 +77,12 @@ class Host:
         self._soon(self._say, block)
 
     def open_screen(self, name: str, **options: str) -> bool:
-        """Opens a screen or an overlay; False when there is none of that name. `agent` of agents: only that one."""
+        """Opens a screen or an overlay; False when there is none of that name. `agent` of agents: only that one; `goal`
+        of the board: to be planned into cards.
+        """
         if name in SCREENS:
-            agent = options.get("agent", "")
-            self._soon(self._run_action, f"agent({agent!r})" if agent else f"screen({name!r})")
+            agent, goal = options.get("agent", ""), options.get("goal", "")
+            self._soon(self._run_action, f"agent({agent!r})" if agent else f"screen({name!r}, {goal!r})")
             return True
         if name == "clear":
             self._soon(self.chat.clear_view)

@@ -37,6 +37,7 @@ def key_rows() -> tuple[KeyRow, ...]:
         *_work(),
         *_agents(),
         *_agent(),
+        *_board(),
         *_lists(),
     )
 
@@ -55,6 +56,13 @@ def _everywhere() -> tuple[KeyRow, ...]:
             _("all agents; also 2 where nothing is typed"),
             "app.screen('agents')",
             ("alt+2", "f3", "2"),
+        ),
+        KeyRow(
+            group,
+            "Alt+3, F4",
+            _("the board; also 3 where nothing is typed"),
+            "app.screen('kanban')",
+            ("alt+3", "f4", "3"),
         ),
         KeyRow(group, "Ctrl+N", _("next question that waits for you"), "screen.next_request", ("ctrl+n",)),
         KeyRow(group, "Ctrl+T", _("work sidebar; again: back to the prompt"), "screen.work", ("ctrl+t",)),
@@ -176,6 +184,36 @@ def _agent() -> tuple[KeyRow, ...]:
         KeyRow(group, "x, X, r, d, y", _("as in the list")),
         KeyRow(group, "o", _("open an ended one as a chat")),
         KeyRow(group, "p, + -", _("play it again: pause, faster, slower; Esc ends it")),
+    )
+
+
+def _board() -> tuple[KeyRow, ...]:
+    group = _("Board")
+    return (
+        KeyRow(group, "← →, h l", _("column"), "", ("left", "right", "h", "l")),
+        KeyRow(group, "↑ ↓, k j, PgUp PgDn, Home End", _("card")),
+        KeyRow(group, "Enter", _("the card in full; there: open a run, or the other card"), "", ("enter",)),
+        KeyRow(group, "Space", _("more of the card below the board"), "", ("space",)),
+        KeyRow(group, "n, e", _("write a new card, change this one"), "", ("n", "e")),
+        KeyRow(group, "H, L", _("move it: let it go on, block, have it reviewed, done, put away"), "", ("H", "L")),
+        KeyRow(
+            group,
+            "a, 1 2 3 4",
+            _("answer what its worker asks; unblock it with a comment"),
+            "",
+            ("a",),
+        ),
+        KeyRow(group, "m", _("tell its worker something"), "", ("m",)),
+        KeyRow(group, "A, b", _("accept what was handed in, send it back with a note"), "", ("A", "b")),
+        KeyRow(group, "c, p, g", _("comment, priority, the profile it is for"), "", ("c", "p", "g")),
+        KeyRow(group, "r", _("try again: unblock, take from its worker, reopen"), "", ("r",)),
+        KeyRow(group, "x", _("stop it: block with a reason; its worker ends"), "", ("x",)),
+        KeyRow(group, "d, y", _("what its worker changed, copy its result"), "", ("d", "y")),
+        KeyRow(group, "/, B", _("filter, another board"), "", ("slash", "B")),
+        KeyRow(group, "s", _("start or stop working this board"), "", ("s",)),
+        KeyRow(group, "q, Esc", _("back; nothing is stopped"), "", ("q",)),
+        KeyRow(group, _("x e g, Enter in a plan"), _("leave a card out, change it, another profile, create all")),
+        KeyRow(group, _("Ctrl+S in a form"), _("save the card")),
     )
 
 

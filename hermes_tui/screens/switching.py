@@ -46,7 +46,7 @@ class Switching:
         return BoardBook(self._host.desk, self.book, self._board_changed)
 
     def _board_in_short(self) -> BoardFact | None:
-        """The board for header and sidebar, once it was opened or is worked here; watched while the sidebar shows it."""
+        """The board for header and sidebar, once it was opened or is worked; watched while the sidebar shows it."""
         engine, chat = self._host.desk.engine, self._host.chat
         if "board" not in self.__dict__:
             if engine is None or not engine.kanban.dispatched():
@@ -95,7 +95,7 @@ class Switching:
         return max((screen.edited for screen in self._beside), default=0.0)
 
     def go(self, name: str, goal: str = "") -> None:
-        """Goes to a screen: chat, agents or kanban, there with a `goal` to be planned into cards. While a card or a list
+        """Goes to a screen: chat, agents or kanban (with a `goal`, that is planned into cards). While a card or a list
         lies over it, nothing happens.
         """
         if isinstance(self._app.screen, SteadyModal):

@@ -81,6 +81,8 @@ def _screen_words(name: str, work: WorkFacts, width: int) -> str:
     count = ""
     if name == "agents" and work.at_work:
         count = f"·{work.at_work}"
+    elif name == "kanban" and work.board is not None and (lively := work.board.running + work.board.needs):
+        count = f"·{lively}"
     elif name == "batch":
         count = next((f"·{batch.percent}%" for batch in work.batches if batch.state == "running"), "")
     return f"{SCREENS.index(name) + 1} {words[name]}{count if width >= NARROW else ''}"

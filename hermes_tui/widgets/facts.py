@@ -121,6 +121,20 @@ class AskFact:
 
 
 @dataclass(frozen=True, slots=True)
+class BoardFact:
+    """A board in short: cards at work, those that need the person, those to be judged; `cards` are id, sign (running |
+    needs) and title of the first two kinds.
+    """
+
+    slug: str
+    running: int = 0
+    needs: int = 0
+    review: int = 0
+    open: int = 0
+    cards: tuple[tuple[str, str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class WorkFacts:
     """Everything the bars and the sidebar show of the work that goes on."""
 
@@ -131,6 +145,8 @@ class WorkFacts:
     ask: AskFact | None = None
     needs: int = 0
     plan: tuple[StepFact, ...] = ()
+    board: BoardFact | None = None
+    """The board that was opened or is worked here."""
 
     def count(self, *signs: str, beside: bool | None = None) -> int:
         """How many agents have one of these signs; of background tasks only, or of others only."""

@@ -70,6 +70,8 @@ class Glyphs:
     """Corners of a frame: top left, top right, bottom left, bottom right."""
     upright: str = "│"
     """Side of a frame."""
+    heavy: str = "┏┓┗┛┃━"
+    """The frame of what is chosen: its corners in the same order, side, top and bottom."""
     spinner: str = "⠋⠙⠸⠴⠦⠇"
     """Frames of the sign of work, four a second."""
 
@@ -105,6 +107,7 @@ ASCII = Glyphs(
     minus="-",
     corners="++++",
     upright="|",
+    heavy="####|=",
     spinner="|/-\\",
 )
 

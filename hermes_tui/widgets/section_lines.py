@@ -9,7 +9,7 @@ from rich.text import Text
 from hermes_tui.cleaning import one_line
 from hermes_tui.texts import _
 from hermes_tui.widgets.agent_lines import Manner, heading
-from hermes_tui.widgets.facts import BatchFact, ContextFact, StepFact, UsageFact
+from hermes_tui.widgets.facts import BatchFact, BoardFact, ContextFact, StepFact, UsageFact
 from hermes_tui.widgets.look import Look
 from hermes_tui.widgets.rows import shorten, spread
 from hermes_tui.widgets.times import count_short, money, seconds_short
@@ -56,6 +56,27 @@ def batch_lines(batch: BatchFact, manner: Manner) -> list[Text]:
     lines.append(spread(counts, left, width))
     if batch.reason and not running:
         lines.append(shorten(Text(one_line(batch.reason), look.faint), width, glyphs.ellipsis))
+    return lines
+
+
+def board_lines(board: BoardFact, manner: Manner) -> list[Text]:
+    """A board with open cards: how many run, need the person and wait for a review, and the names of the first."""
+    look, glyphs = manner.look, manner.look.glyphs
+    if not board.open:
+        return []
+    marks = Text()
+    for sign, style, count in (
+        (glyphs.needs, look.warning, board.needs),
+        (glyphs.running, look.accent, board.running),
+        (glyphs.user, look.soft, board.review),
+    ):
+        if count:
+            marks.append(f" {sign}{count}", style)
+    lines = [heading(f"{_('Board')}  {board.slug}", marks, manner)]
+    for card, sign, title in board.cards:
+        mark = (glyphs.needs, look.warning) if sign == "needs" else (glyphs.running, look.accent)
+        line = Text().append(f"{mark[0]} ", mark[1]).append(f"{card} ", look.soft).append(title, look.text)
+        lines.append(shorten(line, manner.width, glyphs.ellipsis))
     return lines
 
 

@@ -22,11 +22,21 @@ from hermes_tui.texts import _
 from hermes_tui.widgets.agent_lines import MAX_AGENTS, Line, Manner, Tail, agent_lines
 from hermes_tui.widgets.facts import AgentFact, WorkFacts
 from hermes_tui.widgets.look import look_of
-from hermes_tui.widgets.section_lines import batch_lines, context_lines, nothing_words, plan_lines, usage_lines
+from hermes_tui.widgets.section_lines import (
+    batch_lines,
+    board_lines,
+    context_lines,
+    nothing_words,
+    plan_lines,
+    usage_lines,
+)
 
-SECTIONS = ("agents", "background", "batch", "plan", "context", "usage", "nothing")
-DROPPED = ("plan", "usage", "context", "batch")
+SECTIONS = ("agents", "background", "board", "batch", "plan", "context", "usage", "nothing")
+DROPPED = ("plan", "usage", "context", "board", "batch")
 """What a short window leaves out, in this order."""
+
+BOARD = "screen:kanban"
+"""The item of lines that open the board."""
 
 
 class Section(Static):
@@ -146,6 +156,7 @@ class Sidebar(VerticalScroll):
         batches = [line for batch in facts.batches[:2] for line in batch_lines(batch, manner)]
         sections = {
             **lively(MAX_AGENTS),
+            "board": [Line(line, BOARD) for line in board_lines(facts.board, manner)] if facts.board else [],
             "batch": [Line(line) for line in batches],
             "plan": [Line(line) for line in plan_lines(facts.plan, manner)],
             "context": [Line(line) for line in context_lines(facts.context, manner)],
@@ -253,7 +264,9 @@ class Sidebar(VerticalScroll):
     def on_section_clicked(self, message: Section.Clicked) -> None:
         """A click opens."""
         message.stop()
-        if ":" in message.item:
+        if message.item == BOARD:
+            self.run_worker(self.app.run_action("screen('kanban')"), exit_on_error=False)
+        elif ":" in message.item:
             self._toggle(message.item)
         elif agent := next((agent for agent in self._facts.agents if agent.id == message.item), None):
             self.post_message(self.Asked("open", (agent,)))

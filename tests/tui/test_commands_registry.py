@@ -44,7 +44,7 @@ THIS_VERSION = [
     "status",
     "quit",
 ]
-LATER = ["kanban", "fork", "rewind"]
+LATER = ["fork", "rewind"]
 WORKS_WHILE_BUSY = [
     "background",
     "bg",

@@ -14,6 +14,12 @@ from hermes_tui.screens.agents.letters import AgentTranscript
 from hermes_tui.screens.agents.list import AgentList
 from hermes_tui.screens.agents.screen import AgentsScreen
 from hermes_tui.screens.chat import ChatScreen
+from hermes_tui.screens.kanban.base import KanbanBase
+from hermes_tui.screens.kanban.card import CardScreen
+from hermes_tui.screens.kanban.page import Page
+from hermes_tui.screens.kanban.planning import PlanPreview
+from hermes_tui.screens.kanban.screen import KanbanScreen
+from hermes_tui.screens.kanban.view import BoardView
 from hermes_tui.screens.keys import as_markdown, key_rows
 from hermes_tui.widgets.prompt.area import Area
 from hermes_tui.widgets.sidebar import Sidebar
@@ -31,6 +37,12 @@ OWNERS = (
     AgentScreen,
     AgentList,
     AgentTranscript,
+    KanbanBase,
+    KanbanScreen,
+    CardScreen,
+    BoardView,
+    Page,
+    PlanPreview,
 )
 DOCUMENT = Path(__file__).parents[2] / "docs" / "keys.md"
 

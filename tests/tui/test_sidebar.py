@@ -157,6 +157,13 @@ class Engine:
     def pending(self) -> tuple[Any, ...]:
         return ()
 
+    @property
+    def kanban(self) -> Engine:
+        return self
+
+    def dispatched(self) -> tuple[str, ...]:
+        return ()
+
 
 async def test_a_flood_draws_the_sidebar_four_times_a_second_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     class Clock:
