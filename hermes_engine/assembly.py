@@ -89,6 +89,7 @@ class Assembly:
         self.resolved, self.broker = resolved, broker
         self.clients = clients or Clients(resolved)
         self.redactor = Redactor(resolved.secrets)
+        self.own_mode = resolved.profile_mode
         self.extra_tools: Callable[[AgentSpec, str], Sequence[Tool]] = _no_tools
         self._others: dict[str, Assembly] = {}
         self._kept_for_others = (on_always, deltas, wait_out)

@@ -46,6 +46,7 @@ class Resolved:
         secrets: every key value known here, longest first, for redaction.
         sources: what decides about endpoints.
         mode_named: whether a flag or a file names the approval mode.
+        profile_mode: the approval mode that the profile's own files name, None for none.
         kanban: whether a file enables the board's tools; a flag alone does not, since they cost tokens.
         overrides: the flags it was made with.
         env: the process environment it was made with.
@@ -59,6 +60,7 @@ class Resolved:
     secrets: tuple[str, ...] = field(repr=False)
     sources: EndpointSources
     mode_named: bool
+    profile_mode: str | None
     kanban: bool
     overrides: Overrides
     env: Mapping[str, str] = field(repr=False)
@@ -142,6 +144,7 @@ def resolve(overrides: Overrides | None = None, env: Mapping[str, str] | None = 
         secrets=_secrets(sources, final.kanban.database_url or "", variables, profile_env, home_env),
         sources=sources,
         kanban=kanban,
+        profile_mode=next((mode for file in files if (mode := _mode_in(file))), None),
         mode_named="mode" in values.get("approvals", {}),
         overrides=flags,
         env=variables,
@@ -166,6 +169,12 @@ def _flag_values(flags: Overrides) -> dict[str, Any]:
     if given_limits:
         values["limits"] = given_limits
     return values
+
+
+def _mode_in(file: YamlFile) -> str | None:
+    section = given(file.values).get("approvals")
+    mode = section.get("mode") if isinstance(section, Mapping) else None
+    return str(mode) if mode in get_args(Mode) else None
 
 
 def _one_of(kind: str, value: str, valid: tuple[str, ...]) -> str:

@@ -107,7 +107,7 @@ class Tasks:
             kind=kind,
             model=model or base.model,
             cwd=chat.hands.workspace.here,
-            mode=chat.hands.gate.mode,
+            mode=(assembly.own_mode if assembly is not self._assembly else None) or chat.hands.gate.mode,
             depth=1 if kind == "child" else 0,
         )
         assembly.resolved.endpoint_for(spec.model)

@@ -333,7 +333,7 @@ class Delegation:
             model=task.model or model,
             toolsets=toolsets_for(task, parent, sets, may_spawn=may_spawn),
             cwd=ctx.workspace.here,
-            mode=ctx.gate.mode,
+            mode=(maker.own_mode if sets is not None else None) or ctx.gate.mode,  # the gate keeps the tighter one
             limits=limits,
             system_prompt=None,
             role=CHILD_ROLE,

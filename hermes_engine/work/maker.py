@@ -28,6 +28,8 @@ class Maker(Protocol):
     """Makes agents from one set of settings: the assembly, as `work` sees it."""
 
     redactor: Redactor
+    own_mode: str | None
+    """The approval mode that its profile itself names."""
 
     def spec(self, *, name: str, cwd: Path, kind: str = "chat", mode: str | None = None) -> AgentSpec:
         """The spec that the settings describe."""

@@ -163,3 +163,21 @@ def test_f10_3_secrets_in_childrens_words_are_written_nowhere(
     files = [path for path in isolated_home.rglob("*") if path.is_file()]
     assert [path.name for path in files if KEY.encode() in path.read_bytes()] == []
     assert all(KEY not in line for line in told)
+
+
+@pytest.mark.parametrize(("own", "denied"), [("mode: plan", True), ("mode: yolo", False), ("allow: []", False)])
+def test_a_profiles_own_mode_tightens_its_children_and_frees_none(
+    hear: Hear, isolated_home: Path, own: str, denied: bool
+) -> None:
+    folder = isolated_home / "profiles" / "careful"
+    folder.mkdir(parents=True)
+    (folder / "profile.yaml").write_text("description: looks, touches nothing\n")
+    (folder / "config.yaml").write_text(f"approvals: {{{own}}}\n")
+    heard = hear(by_prompt({
+        "go": [spawn({"prompt": "low", "profile": "careful"}), say("ok")],
+        "low": [call("terminal", {"command": "touch made"}), say("x")],
+    }), mode="auto")  # fmt: skip
+    heard.ask("go")
+    touched = next(event for event in heard.of(ToolFinished) if event.name == "terminal")
+    assert (touched.status == "denied") is denied
+    assert (heard.cwd / "made").exists() is not denied
