@@ -38,10 +38,13 @@ class RunOnLoop(Protocol):
 
 
 class Runs:
-    """The runs of this process. `run` does work on the engine's loop and waits for it."""
+    """The runs of this process. `run` does work on the engine's loop and waits for it; `front` hears the rows that are
+    looked at, which nobody records.
+    """
 
-    def __init__(self, resolved: Resolved, supervisor: Supervisor, sink: Sink, run: RunOnLoop) -> None:
-        self._resolved, self._supervisor, self._sink, self._run = resolved, supervisor, sink, run
+    def __init__(self, resolved: Resolved, supervisor: Supervisor, sink: Sink, *, front: Sink, run: RunOnLoop) -> None:
+        self._resolved, self._supervisor, self._sink, self._front = resolved, supervisor, sink, front
+        self._run = run
         self._pool = ThreadPoolExecutor(resolved.settings.batch.max_runs, thread_name_prefix="hermes-batch")
         self._running: dict[str, BatchRun] = {}
 
@@ -129,7 +132,7 @@ class Runs:
 
         def opened(steering: Steering) -> tuple[tuple[Message, ...], list[Event]] | None:
             at_work = steering.floor.row(row)
-            return at_work.watch(self._sink) if at_work is not None else None
+            return at_work.watch(self._front) if at_work is not None else None
 
         return self._run(self._order(name, opened))
 

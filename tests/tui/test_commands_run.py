@@ -16,8 +16,8 @@ from hermes_engine.profiles import Resolved, resolve
 from hermes_engine.session import Engine
 from hermes_engine.settings import Overrides
 from hermes_tui.commands import Output, complete, dispatch
+from hermes_tui.commands.batch import run_name
 from hermes_tui.commands.host import HostKind
-from hermes_tui.commands.work import run_name
 from tests.conftest import Serve
 from tests.server.scripted import Answer, ScriptedServer, hang, say
 

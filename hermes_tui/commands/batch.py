@@ -1,0 +1,141 @@
+"""The slash command about batch runs. Knows no front end."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_engine.errors import UnknownName, UsageError
+from hermes_tui.cleaning import one_line
+from hermes_tui.commands.host import CommandHost, Completion, Output
+from hermes_tui.commands.listing import file_completions
+from hermes_tui.commands.registry import command, words
+from hermes_tui.texts import _, ngettext
+
+if TYPE_CHECKING:
+    from hermes_engine.batch.folder import RunFolder
+
+RUNS = Path("data")
+"""Where the runs of a folder are."""
+
+OUTCOMES = ("kept", "rejected", "failed", "invalid")
+VERBS = ("stop", "pause", "resume", "retry", "show")
+
+
+def _completions(host: CommandHost, typed: str) -> list[Completion]:
+    verb, blank, name = typed.partition(" ")
+    if blank and verb in VERBS:
+        from hermes_engine.batch.folder import all_runs
+
+        found = [folder.root.name for folder in all_runs(_runs(host))]
+        return [Completion(one, "", len(verb) + 1) for one in found if one.startswith(name)]
+    return [
+        *words(typed, [(verb, "") for verb in VERBS if typed and verb.startswith(typed)]),
+        *file_completions(typed, (".jsonl", ".json"), host.engine.view(host.session).cwd),
+    ]
+
+
+@command("batch", args="[FILE [n] | stop|pause|resume|retry|show NAME]",
+         help="Run every prompt of a file beside this chat; show runs", group="Work",
+         while_busy=True, blocking=True, complete=_completions)  # fmt: skip
+def batch(host: CommandHost, args: str) -> None:
+    if not args:
+        if not host.open_screen("batch"):
+            _show_runs(host)
+        return
+    first, _blank, rest = args.partition(" ")
+    if first in VERBS and rest:
+        host.show(Output("text", _act(host, first, rest.strip())))
+        return
+    chat = host.engine.view(host.session)
+    file, count = _file_and_count(args, chat.cwd)
+    if not file.is_file():
+        raise UsageError(_("there is no file {file}").format(file=file), hint=_("one JSON object a line with `prompt`"))
+    from hermes_engine.batch.options import checked
+
+    values = {"run_name": run_name(file), "dataset_file": file, "model": chat.model, "output_dir": _runs(host)}
+    name = host.engine.start_batch(checked(values | ({"max_samples": count} if count else {})))
+    line = _(
+        "Batch {name} runs beside this chat; its files are in {folder}. /batch shows it, /batch stop {name} ends it."
+    )
+    host.show(Output("text", line.format(name=name, folder=RUNS / name)))
+
+
+def _runs(host: CommandHost) -> Path:
+    return host.engine.view(host.session).cwd / RUNS
+
+
+def _act(host: CommandHost, verb: str, name: str) -> str:
+    """Does something to a run; what is to be said about it."""
+    runs, here = host.engine.runs, name in host.engine.runs.names
+    if verb == "stop":
+        if not here:
+            _found(host, name).ask_to_stop()
+        runs.stop(name)
+        return _("Stopping {name}; what is in flight ends first.").format(name=name)
+    if verb == "show":
+        _found(host, name)
+        if not host.open_screen("batch", run=name):
+            raise UsageError(_("there is no screen for it here"), hint="/batch")
+        return _("Showing {name}.").format(name=name)
+    if verb == "retry":
+        count = runs.retry(_found(host, name).root)
+        if count < 0:
+            return _("The failed rows of {name} run again.").format(name=name)
+        words = ngettext("{count} failed row runs again.", "{count} failed rows run again.", count)
+        return words.format(count=count)
+    if verb == "pause" and not here:
+        raise UnknownName("run at work here", name, runs.names)
+    if here:
+        runs.pause(name, verb == "pause")
+        done = _("{name} begins no further rows; what is in flight is finished.") if verb == "pause" else None
+        return (done or _("{name} goes on.")).format(name=name)
+    from hermes_engine.batch.options import checked
+
+    folder = _found(host, name).root
+    host.engine.start_batch(checked({"run_name": name, "output_dir": folder.parent, "resume": True}))
+    return _("{name} goes on.").format(name=name)
+
+
+def _found(host: CommandHost, name: str) -> RunFolder:
+    """The folder of a run, of one at work here wherever it is. Raises UnknownName."""
+    from hermes_engine.batch.folder import RunFolder, find_run
+
+    folder = host.engine.runs.folder(name)
+    return RunFolder(folder) if folder is not None else find_run(_runs(host), name)
+
+
+def _file_and_count(args: str, folder: Path) -> tuple[Path, int]:
+    """The file that is meant, seen from a folder, and how many of its prompts (0 = all)."""
+    name, _blank, last = args.rpartition(" ")
+    if name and last.isdecimal() and not (folder / args).exists():
+        if int(last) < 1:
+            raise UsageError(_("at least one prompt is needed"))
+        return folder / Path(name.strip().strip("\"'")).expanduser(), int(last)
+    return folder / Path(args.strip("\"'")).expanduser(), 0
+
+
+def run_name(file: Path, now: float | None = None) -> str:
+    """A run's name out of its file and the local time: `prompts-1129-143005`."""
+    stem = re.sub(r"[^A-Za-z0-9_-]+", "-", file.stem).strip("-_")[:60] or "run"
+    moment = time.localtime(time.time() if now is None else now)
+    return f"{stem}-{time.strftime('%m%d-%H%M%S', moment)}"
+
+
+def _show_runs(host: CommandHost) -> None:
+    from hermes_engine.batch.overview import run_states
+
+    runs = run_states(_runs(host))
+    if not runs:
+        host.show(Output("text", _("No batch runs. /batch FILE runs every prompt of a JSONL file.")))
+        return
+    rows = []
+    for run in runs:
+        settled = run.rows.get("total", 0) - run.rows.get("pending", 0)
+        done = f"{settled}/{run.rows.get('total', 0)}"
+        counts = ", ".join(f"{run.rows[name]} {name}" for name in OUTCOMES if run.rows.get(name))
+        rows.append((run.name, run.state, done, counts, one_line(run.reason, 80)))
+    columns = (_("run"), _("state"), _("done"), _("rows"), _("reason"))
+    host.show(Output("table", title=_("Batch runs"), columns=columns, rows=tuple(rows)))
