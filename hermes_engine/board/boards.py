@@ -7,9 +7,12 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import os
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from hermes_engine.board.claims import Board
@@ -22,8 +25,6 @@ from hermes_engine.profiles.places import all_places
 from hermes_engine.settings.values import KanbanSettings
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from hermes_engine.paths import Home
 
 DEFAULT_BOARD = "default"
@@ -151,8 +152,14 @@ class Boards:
         return name if name in self.names() else DEFAULT_BOARD
 
     def folder(self, slug: str) -> Path:
-        """Private folder for what belongs to a board but not into its database (workspaces); made when missing."""
-        return private_dir(self._root / "boards" / slug)
+        """Private folder for the workspaces of a board's cards; made when missing.
+
+        It lies beside the person's other data and not in this program's home, whose files are closed to agents: what
+        a worker makes in its own folder may be called `test.db` or `.env`.
+        """
+        data = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
+        mark = hashlib.sha256(str(self._root).encode("utf-8", "surrogateescape")).hexdigest()[:8]
+        return private_dir(data / "hermes" / "workspaces" / mark / slug)
 
     def _info(self, slug: str) -> BoardInfo:
         known = (slug, slug == self.chosen(), self._shelf.place(slug))

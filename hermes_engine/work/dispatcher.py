@@ -239,7 +239,7 @@ class Dispatcher:
         if wish == "worktree":
             place = await planned_worktree(self._cwd, claim.card.id)
             return place.cwd, place
-        return await in_thread(private_dir, self._folder / "workspaces" / f"{claim.card.id}-{claim.run.id}"), None
+        return await in_thread(private_dir, self._folder / f"{claim.card.id}-{claim.run.id}"), None
 
     async def _beat(self, hold: Hold, agent: str, lease: float) -> None:
         """Renews the claim; a worker that cannot for two thirds of its lease is stopped, its own processes first."""

@@ -187,6 +187,28 @@ def test_a_chat_has_an_orchestrators_tools_and_no_way_to_complete(shop: Callable
     assert one.board.card("k1").reason == "waits for a person's review"
 
 
+def test_a_worker_may_write_in_its_own_folder_whatever_the_file_is_called(shop: Callable[..., Shop]) -> None:
+    def script(seen: Seen) -> Answer:
+        done = sum(message["role"] == "tool" for message in seen.messages)
+        steps = [
+            call("write_file", {"path": "test.db", "content": "x"}),
+            call("terminal", {"command": "echo A=1 > .env && cat test.db .env"}),
+            call("kanban_complete", {"summary": "made"}),
+            say("ok"),
+        ]
+        return steps[done]
+
+    one = shop(script)
+    card = one.board.create(CardDraft("make files"))
+    assert one.work() == 0
+    results = [m["content"] for m in one.server.requests[-1].messages if m["role"] == "tool"]
+    assert "A=1" in results[1], results
+    workspace = Path(one.board.runs(card.id)[0].workspace)
+    assert not workspace.is_relative_to(one.resolved.home.root)
+    assert {path.name for path in workspace.iterdir()} == {"test.db", ".env"}
+    assert workspace.stat().st_mode & 0o777 == 0o700
+
+
 def test_an_old_run_cannot_write_and_names_its_fault(shop: Callable[..., Shop]) -> None:
     one = shop(finishing)
     card = one.board.create(CardDraft("x"))
