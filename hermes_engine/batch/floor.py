@@ -6,8 +6,10 @@ assignments an event, for nobody may look. Knows no file and no screen.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from hermes_engine.batch.job import Row
@@ -154,8 +156,22 @@ class Floor:
         """How long rows and calls of this invocation took, in seconds; for `statistics.json`."""
         rows = sorted(self.seconds.values())
         tools = {name: at(sorted(times), 0.5) for name, times in self._tools.items()}
-        told = {"p50": at(rows, 0.5), "p90": at(rows, 0.9), "max": round(rows[-1], 3)} if rows else {}
+        if not rows:
+            return {"rows": {}, "tools": tools}
+        told = {"p50": at(rows, 0.5), "p90": at(rows, 0.9), "max": round(rows[-1], 3), "histogram": spread(rows)}
         return {"rows": told, "tools": tools}
+
+
+EDGES = (0.1, 0.3, 1, 3, 10, 30, 60, 120, 300, 600, 1800)
+"""Upper edges of the columns of `spread`, in seconds."""
+
+
+def spread(ordered: Sequence[float]) -> list[tuple[float | None, int]]:
+    """How many values lie up to each edge, from the first column that has one to the last; None: above all edges."""
+    places = [bisect_right(ordered, edge) for edge in EDGES] + [len(ordered)]
+    columns = list(zip((*EDGES, None), (b - a for a, b in pairwise((0, *places))), strict=True))
+    used = [place for place, (_, number) in enumerate(columns) if number]
+    return columns[used[0] : used[-1] + 1] if used else []
 
 
 def at(ordered: Sequence[float], share: float) -> float:

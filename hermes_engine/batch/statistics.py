@@ -204,3 +204,17 @@ def _rates(count: int, success: int, failure: int) -> dict[str, Any]:
         "success_rate": _share(success, count),
         "failure_rate": _share(failure, count),
     }
+
+
+def stated_and_drawn(odds: Mapping[str, Any], figures: Mapping[str, Any]) -> list[tuple[str, float, float]]:
+    """Each toolset with its stated odds and the share of rows that have it, from 0 to 1.
+
+    Args:
+        odds: `toolset_odds` of `run.json`.
+        figures: content of `statistics.json`. Rows that name their toolsets are among them.
+    """
+    rows = figures.get("rows", {})
+    ran = sum(rows.get(name, 0) for name in ("kept", "rejected", "failed"))
+    drawn = figures.get("toolset_draws", {})
+    names = dict.fromkeys((*odds, *drawn))
+    return [(name, float(odds.get(name, 0)), drawn.get(name, 0) / ran) for name in names] if ran else []

@@ -19,7 +19,7 @@ from hermes_engine.batch.options import LATER, BatchOptions, checked, refuse_lat
 from hermes_engine.errors import UsageError
 from hermes_tui.cleaning import one_line
 from hermes_tui.cli.batch_data import export, feed, found_run, output_dir_option
-from hermes_tui.cli.batch_quality import filter_rows
+from hermes_tui.cli.batch_quality import filter_rows, report
 from hermes_tui.cli.batch_watch import watch
 from hermes_tui.cli.border import INTERRUPTED, leave
 from hermes_tui.cli.flags import Flags, resolve
@@ -83,7 +83,7 @@ def _run_options(function: Any) -> Any:
     return function
 
 
-@click.group(cls=Group, later=("report", "replay"))
+@click.group(cls=Group, later=("replay",))
 def batch() -> None:
     """Run many prompts from a file and keep every result."""
 
@@ -335,6 +335,7 @@ def _share(reasoning: Mapping[str, Any]) -> str:
 batch.add_command(export)
 batch.add_command(feed)
 batch.add_command(filter_rows)
+batch.add_command(report)
 batch.add_command(watch)
 
 

@@ -42,3 +42,18 @@ def filter_rows(run_name: str, wanted: tuple[str, ...], output: Path | None, as_
     if output:
         err(_("{n} rows written").format(n=told.kept))
     return 0
+
+
+@click.command(cls=Verb)
+@click.argument("run_name", metavar="RUN")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="The page; RUN.html when not given.")
+@output_dir_option
+def report(run_name: str, output: Path | None, output_dir: Path) -> int:
+    """Write one page with a run's figures, plots and trajectories, to open in a browser."""
+    from hermes_engine.batch.report import write_report
+
+    target = output or Path(f"{run_name}.html")
+    told = write_report(found_run(output_dir, run_name), target)
+    err(_("{n} of {rows} rows with their conversations").format(n=len(told.rows), rows=sum(told.found.values())))
+    out(str(target))
+    return 0

@@ -128,7 +128,8 @@ def test_the_example_prompts_run_on_the_embedded_model(tmp_path: Path) -> None:
         (["run", "--run_name", "x", "--nosuch", "1"], "--nosuch"),
         (["run", "--run_name", "x", "--filter", "tidy"], "--filter: unknown filter 'tidy'"),
         (["filter", "nosuch", "finished"], "unknown run"),
-        *[([verb, "x", "--json"], f"hermes batch {verb} is not in this version") for verb in ("report", "replay")],
+        (["replay", "x", "--json"], "hermes batch replay is not in this version"),
+        (["report", "nosuch"], "unknown run"),
         (["show", "nosuch"], "unknown run"),
         (["export", "nosuch"], "unknown run"),
         (["stop", "nosuch"], "unknown run"),
@@ -164,6 +165,8 @@ def test_filters_are_tried_on_a_finished_run(tmp_path: Path) -> None:
     assert "max_turns:0 · row 1, sample 0: " in done.out
     assert "\x1b" not in done.out
     assert read_rows(tmp_path / "kept.jsonl") == []
+    assert hermes("batch", "report", "r", cwd=tmp_path).out == "r.html\n"
+    assert "All 2 rows that ended are here." in (tmp_path / "r.html").read_text()
     done = hermes("batch", "filter", "r", "finished", "--json", cwd=tmp_path)
     assert json.loads(done.out) == {
         "rows": 2,
