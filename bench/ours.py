@@ -56,6 +56,7 @@ def batch(
         "run_name": "bench",
         "batch_size": 10,
         "num_workers": in_flight,
+        "sandbox": "local",  # as the floors run their commands
         "max_turns": 50,
         "model": "bench",
         "distribution": distribution,
