@@ -24,7 +24,7 @@ from hermes_engine.sandbox import bubblewrap
 from hermes_engine.sandbox.boxed import BoxedSandbox, boxed_env
 from hermes_engine.sandbox.bubblewrap import Bubble, why_not
 from hermes_engine.sandbox.choosing import sandbox_for
-from hermes_engine.sandbox.processes import everyone, marked, this_instance
+from hermes_engine.sandbox.processes import everyone, marked, send, this_instance
 from tests.tools.shells import descriptors, gone
 
 works = pytest.mark.skipif(bool(why_not()), reason=f"no bubblewrap to test with: {why_not()}")
@@ -269,7 +269,7 @@ def test_the_kernel_ends_the_box_of_a_killed_program(tmp_path: Path) -> None:
 async def test_when_the_box_has_died_a_command_runs_nowhere(row: Row) -> None:
     await row.run("true")
     for one in marked(f"{this_instance()}:box:"):
-        os.kill(one.pid, signal.SIGKILL)
+        send(one, signal.SIGKILL)
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
         result = await row.run(f"touch '{row.folder}/ran'")
