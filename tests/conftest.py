@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.containers import bubblewrap_here as bubblewrap_here
 from tests.containers import container_store as container_store
 from tests.containers import image as image
 from tests.server.scripted import Script, ScriptedServer

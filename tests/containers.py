@@ -1,4 +1,4 @@
-"""Real containers for tests: podman with a store of its own and a small image of busybox, or a skip that says why."""
+"""Real sandboxes for tests, or a skip that says why: bubblewrap; podman with a store and a small image of its own."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+
+from hermes_engine.sandbox.bubblewrap import why_not
 
 IMAGE = "localhost/hermes-test:1"
 
@@ -75,6 +77,13 @@ def _import(busybox: Path, folder: Path, env: Mapping[str, str]) -> None:
             (root / "bin" / name).symlink_to("busybox")
     subprocess.run(["tar", "-C", str(root), "-cf", str(folder / "root.tar"), "."], check=True)
     podman("import", "-q", str(folder / "root.tar"), IMAGE, env=env)
+
+
+@pytest.fixture
+def bubblewrap_here() -> None:
+    """Skips where there is no bubblewrap that works."""
+    if reason := why_not():
+        pytest.skip(f"no bubblewrap to test with: {reason}")
 
 
 @pytest.fixture

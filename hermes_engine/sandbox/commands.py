@@ -11,6 +11,7 @@ import asyncio
 import itertools
 import re
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -30,7 +31,7 @@ LAUNCH_WATCH = 0.15
 """Seconds a background command is watched before `start` returns, so that one that fails at once says so."""
 
 
-class Commands:
+class Commands(ABC):
     """See `protocols.Sandbox`; a subclass says how a shell is reached.
 
     Args:
@@ -166,9 +167,9 @@ class Commands:
             command, entrance=entrance, cwd=cwd, env=full, mark=mark, output=output, on_output=on_output
         )
 
+    @abstractmethod
     async def _entrance(self) -> Entrance:
         """How the next command reaches its shell. Raises OSError when it cannot."""
-        raise NotImplementedError
 
     async def _end_family(self, running: Running) -> None:
         """Ends a command with all it started."""

@@ -18,7 +18,6 @@ from hermes_engine.batch.runner import BatchRun
 from hermes_engine.errors import UsageError
 from hermes_engine.events import Event, Notice
 from hermes_engine.profiles import resolve
-from hermes_engine.sandbox.bubblewrap import why_not
 from hermes_engine.sandbox.processes import everyone, marked, this_instance
 from hermes_engine.settings import Overrides
 from tests.batch.served import Batch, prompt_of, results_in, run
@@ -27,7 +26,7 @@ from tests.conftest import Serve
 from tests.containers import there
 from tests.server.scripted import Answer, Seen, call, calls, say
 
-boxed = pytest.mark.skipif(bool(why_not()), reason=f"no bubblewrap to test with: {why_not()}")
+boxed = pytest.mark.usefixtures("bubblewrap_here")
 
 
 def by_prompt(table: dict[str, list[tuple[str, dict[str, Any]]]]) -> Any:
@@ -305,10 +304,7 @@ def _running(word: str) -> list[int]:
 def test_after_a_kill_the_next_start_leaves_nothing(
     serve: Serve, tmp_path: Path, request: pytest.FixtureRequest, kind: str
 ) -> None:
-    if kind == "container":
-        image = str(request.getfixturevalue("image"))
-    elif why_not():
-        pytest.skip(f"no bubblewrap to test with: {why_not()}")
+    image = request.getfixturevalue("image" if kind == "container" else "bubblewrap_here")
     row = {"prompt": "a", **({"image": image} if kind == "container" else {})}
     first = True
 

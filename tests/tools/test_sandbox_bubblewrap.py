@@ -27,7 +27,7 @@ from hermes_engine.sandbox.choosing import sandbox_for
 from hermes_engine.sandbox.processes import everyone, marked, send, this_instance
 from tests.tools.shells import descriptors, gone
 
-works = pytest.mark.skipif(bool(why_not()), reason=f"no bubblewrap to test with: {why_not()}")
+works = pytest.mark.usefixtures("bubblewrap_here")
 
 
 class Row:
@@ -309,8 +309,9 @@ asyncio.run(main())
 
 
 @works
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 def test_an_ordinary_user_has_it_too(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can become another user")
     python = shutil.which("python3", path="/usr/bin")
     import pydantic
 
