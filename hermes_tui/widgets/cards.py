@@ -14,7 +14,7 @@ from hermes_tui.cleaning import escaped, one_line
 from hermes_tui.texts import _
 from hermes_tui.widgets.look import Look
 from hermes_tui.widgets.rows import cut, fold, shorten, spread
-from hermes_tui.widgets.times import count_short, seconds_short
+from hermes_tui.widgets.times import age_short, count_short, seconds_short
 
 COLUMNS = ("todo", "running", "needs", "review", "done")
 """Columns of the board, from left to right."""
@@ -36,7 +36,7 @@ class CardFace:
         sign: needs | running | good | blocked | review | "".
         who: profile that works it.
         priority: 0 is not worth a word.
-        seconds: how long it is so; negative for nobody knows.
+        seconds: how long it is so.
         told: why it waits, what its worker does, what it brought.
         tokens: used by its worker up to now.
         after: cards it waits for.
@@ -47,7 +47,7 @@ class CardFace:
     sign: str = ""
     who: str = ""
     priority: int = 0
-    seconds: float = -1.0
+    seconds: float = 0.0
     told: str = ""
     tokens: int = 0
     after: tuple[str, ...] = ()
@@ -136,9 +136,8 @@ def _second(face: CardFace, width: int, look: Look) -> Text:
     glyphs = look.glyphs
     sign, style = _sign(face, look)
     parts = [Text(cut(shown(face.who), WHO, glyphs.ellipsis), look.soft)] if face.who else []
-    time = seconds_short(int(face.seconds)) if face.seconds >= 0 else ""
-    if sign or time:
-        parts.append(Text(f"{sign} " if sign else "", style).append(time, look.faint))
+    time = seconds_short(int(face.seconds)) if face.sign in ("running", "needs") else age_short(face.seconds)
+    parts.append(Text(f"{sign} " if sign else "", style).append(time, look.faint))
     if face.priority:
         parts.append(Text(f"p{face.priority}", look.soft))
     after = Text(f"{glyphs.forked} {','.join(face.after)}", look.faint)

@@ -68,11 +68,13 @@ def board_lines(board: BoardFact, manner: Manner) -> list[Text]:
     for sign, style, count in (
         (glyphs.needs, look.warning, board.needs),
         (glyphs.running, look.accent, board.running),
-        (glyphs.user, look.soft, board.review),
+        (glyphs.ticked, look.soft, board.review),
+        (glyphs.waiting, look.faint, board.open - board.needs - board.running - board.review),
     ):
         if count:
             marks.append(f" {sign}{count}", style)
-    lines = [heading(f"{_('Board')}  {board.slug}", marks, manner)]
+    name = Text(_("Board").upper() + "  ", look.soft).append(one_line(board.slug), look.text)
+    lines = [spread(name, marks, manner.width)]
     for card, sign, title in board.cards:
         mark = (glyphs.needs, look.warning) if sign == "needs" else (glyphs.running, look.accent)
         line = Text().append(f"{mark[0]} ", mark[1]).append(f"{card} ", look.soft).append(title, look.text)

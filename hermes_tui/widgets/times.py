@@ -15,6 +15,16 @@ def seconds_short(seconds: float) -> str:
     return f"{minutes // 60}h{minutes % 60:02}"
 
 
+def age_short(seconds: float) -> str:
+    """How long ago, where seconds do not matter: `<1m`, `5m`, `2h`, `3d`."""
+    minutes = int(seconds // 60)
+    if minutes < 1:
+        return "<1m"
+    if minutes < 60:
+        return f"{minutes}m"
+    return f"{minutes // 60}h" if minutes < 48 * 60 else f"{minutes // 1440}d"
+
+
 def count_short(number: int) -> str:
     """`950`, `1.2k`, `38k`, `2.1M`."""
     if number < 1000:

@@ -15,7 +15,7 @@ from hermes_tui.texts import _
 from hermes_tui.widgets.cards import shown
 from hermes_tui.widgets.look import Look
 from hermes_tui.widgets.rows import fold, shorten, spread
-from hermes_tui.widgets.times import count_short, money, seconds_short
+from hermes_tui.widgets.times import age_short, count_short, money, seconds_short
 
 if TYPE_CHECKING:
     from hermes_engine.board import Card
@@ -80,9 +80,10 @@ def about(card: Card, worker: AgentItem | None, now: float, width: int, most: in
     tokens = (worker.tokens if worker is not None else None) or (card.run.tokens if card.run is not None else 0)
     facts += [_("{n} tok").format(n=count_short(tokens))] if tokens else []
     facts += [money(worker.cost)] if worker is not None and worker.cost else []
-    since = card.run.started if card.run is not None else card.updated
-    words = _("at it {time}") if card.run is not None else _("{state} {time}")
-    facts.append(words.format(state=card.status, time=seconds_short(int(max(0, now - since)))))
+    if card.run is not None:
+        facts.append(_("at it {time}").format(time=seconds_short(int(max(0, now - card.run.started)))))
+    else:
+        facts.append(_("{state} for {time}").format(state=card.status, time=age_short(now - card.updated)))
     facts += [_("blocks {cards}").format(cards=" ".join(card.children))] if card.children else []
     right = Text(f" {look.glyphs.dot} ".join(facts), look.faint)
     title = Text(f" {card.id}  ", look.soft).append(shown(card.title), look.strong)

@@ -62,6 +62,7 @@ class BoardBook:
         self._reading: asyncio.Task[None] | None = None
         self._again = False
         self._read_at = 0.0
+        self._short: tuple[tuple[int, frozenset[str]], BoardFact] | None = None
 
     @property
     def engine(self) -> Engine:
@@ -84,8 +85,10 @@ class BoardBook:
         """The board in short; None before it was read."""
         if not self.ready or self.fault:
             return None
-        asking = {item.session for item in self.agents.items() if item.needs}
-        return in_short(self.slug, deck(self.cards, asking))
+        key = (self.version, frozenset(item.session for item in self.agents.items() if item.needs))
+        if self._short is None or self._short[0] != key:
+            self._short = (key, in_short(self.slug, deck(self.cards, key[1])))
+        return self._short[1]
 
     # Looking
 

@@ -23,7 +23,7 @@ from hermes_tui.widgets.bar import Part
 from hermes_tui.widgets.cards import shown
 from hermes_tui.widgets.look import Look, look_of
 from hermes_tui.widgets.rows import fold
-from hermes_tui.widgets.times import count_short, seconds_short
+from hermes_tui.widgets.times import age_short, count_short, seconds_short
 
 if TYPE_CHECKING:
     from hermes_engine.board import Card, CardEvent, Details, Run
@@ -120,7 +120,9 @@ class CardScreen(KanbanBase):
         lines = [PageLine(Text(" ").append_text(line)) for line, _joint in fold(title, width)]
         told = [card.status, card.assignee, f"p{card.priority}" if card.priority else ""]
         told += [_("reviewed by {name}").format(name=card.reviewer) if card.reviewer else ""]
-        told += [_("made {ago} ago by {name}").format(ago=_ago(now - card.created), name=shown(card.created_by) or "?")]
+        told += [
+            _("made {ago} ago by {name}").format(ago=age_short(now - card.created), name=shown(card.created_by) or "?")
+        ]
         told += [card.workspace if card.workspace != "scratch" else ""]
         lines.append(PageLine(Text(" " + "  ".join(part for part in told if part), look.soft)))
         if card.reason:
@@ -135,7 +137,7 @@ class CardScreen(KanbanBase):
         if details.comments:
             lines += _heading(_("Comments"), look)
             for comment in details.comments:
-                who = f"   {shown(comment.author) or '?'}  {_ago(now - comment.created)}"
+                who = f"   {shown(comment.author) or '?'}  {age_short(now - comment.created)}"
                 lines.append(PageLine(Text(who, look.faint)))
                 lines += _text(comment.text, width, look.text, 5)
         for attachment in details.attachments:
@@ -147,7 +149,7 @@ class CardScreen(KanbanBase):
         lines += _heading(_("What happened"), look)
         for event in self._events[-EVENTS:]:
             moved = event.target if event.source != event.target else ""
-            parts = (_ago(now - event.at), event.verb, moved, shown(event.by), shown(event.text))
+            parts = (age_short(now - event.at), event.verb, moved, shown(event.by), shown(event.text))
             lines.append(PageLine(Text("   " + "  ".join(part for part in parts if part), look.faint)))
         return lines
 
@@ -168,7 +170,7 @@ class CardScreen(KanbanBase):
         facts = [run.profile, _("review") if run.role == "review" else "", run.state, began, took]
         facts += [_("{n} tok").format(n=count_short(run.tokens)) if run.tokens else ""]
         if run.ended is None:
-            facts.append(_("last sign of life {ago} ago").format(ago=_ago(now - run.heartbeat)))
+            facts.append(_("last sign of life {ago} ago").format(ago=age_short(now - run.heartbeat)))
         line = Text(f"   {sign} ", style).append("  ".join(fact for fact in facts if fact), look.text)
         lines = [PageLine(line, f"run {run.id}")]
         worker = self.agent_of(run) if run.ended is None else None
@@ -190,10 +192,6 @@ class CardScreen(KanbanBase):
     def on_page_opened(self) -> None:
         """A click on a chosen line."""
         self.action_open()
-
-
-def _ago(seconds: float) -> str:
-    return seconds_short(max(0, int(seconds)))
 
 
 def _heading(words: str, look: Look) -> list[PageLine]:

@@ -25,7 +25,7 @@ STYLES = [Path(__file__).parents[1] / "overlays" / "overlays.tcss", Path(__file_
 
 def field(value: str, name: str) -> Input:
     """A field of one line."""
-    made = Input(value, id=name, classes="field", compact=True)
+    made = Input(value, id=name, classes="field", compact=True, select_on_focus=False)
     made.cursor_blink = False
     return made
 

@@ -67,8 +67,10 @@ class KanbanScreen(KanbanBase):
         self.run_worker(self.deck.follow_choice(), exit_on_error=False)
 
     def on_unmount(self) -> None:
-        """Nobody looks any more."""
+        """Nobody looks any more; the chat says what became of the board."""
         self.deck.look_at("screen", False)
+        chat = self.host.chat
+        chat.call_later(chat.refresh_facts)
 
     def on_screen_suspend(self) -> None:
         """Something lies over it; what that is looks for itself."""

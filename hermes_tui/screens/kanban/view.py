@@ -175,7 +175,7 @@ class BoardView(Widget, can_focus=True):
         return [self._neighbours(width, look), *rows] if self._count < len(COLUMNS) else rows
 
     def _neighbours(self, width: int, look: Look) -> Text:
-        """The columns out of view with their counts, on their sides."""
+        """The columns out of view with their counts, on their sides; the nearest where only one is in view."""
         seen = self._visible()
 
         def told(columns: range) -> Text:
@@ -187,7 +187,9 @@ class BoardView(Widget, can_focus=True):
                 line.append("  " if line.plain else "").append(f"{column_name(name)} {count}", style)
             return line
 
-        left, right = told(range(seen.start)), told(range(seen.stop, len(COLUMNS)))
+        most = 1 if self._count == 1 else len(COLUMNS)
+        left = told(range(max(0, seen.start - most), seen.start))
+        right = told(range(seen.stop, min(len(COLUMNS), seen.stop + most)))
         left = Text(" < ", look.faint).append_text(left) if left.plain else left
         return spread(left, right.append(" > ", look.faint) if right.plain else right, width)
 

@@ -1,0 +1,336 @@
+"""The board's screen, driven as a person does: real engine, real board, a scripted server at the network."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hermes_engine.board import Board, CardDraft
+from hermes_tui.screens.agents.agent import AgentScreen
+from hermes_tui.screens.kanban.card import CardScreen
+from hermes_tui.screens.kanban.screen import KanbanScreen
+from tests.conftest import Serve
+from tests.server.answers import Answer, Seen, call, hang, say
+from tests.tui.drawing import CONTROLS, MARKUP, has_control
+from tests.tui.live import Live, live, settings
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def home(isolated_home: Path) -> Path:
+    """A home where the toolset is enabled."""
+    isolated_home.mkdir(parents=True)
+    (isolated_home / "config.yaml").write_text("toolsets: [file, kanban]\nkanban: {retry_seconds: 0.05}\n")
+    return isolated_home
+
+
+def board_of(app: Live) -> Board:
+    """The board itself."""
+    assert app.desk.engine is not None
+    return app.desk.engine.kanban.board()
+
+
+async def made(app: Live, *titles: str) -> list[str]:
+    """Cards made behind the screen's back; their ids."""
+    await app.ready()
+    return [card.id for card in await asyncio.to_thread(lambda: board_of(app).create_all(map(CardDraft, titles)))]
+
+
+async def opened(app: Live) -> KanbanScreen:
+    """The board in view."""
+    await app.pilot.press("alt+3")
+    await app.until(lambda: isinstance(app.app.screen, KanbanScreen) and app.app.screen.deck.ready)
+    screen = app.app.screen
+    assert isinstance(screen, KanbanScreen)
+    return screen
+
+
+async def stands(app: Live, card: str, state: str) -> None:
+    """Waits until a card is in a state."""
+    end = time.monotonic() + 15
+    while (await asyncio.to_thread(board_of(app).card, card)).status != state:
+        assert time.monotonic() < end, app.screen
+        await asyncio.sleep(0.02)
+
+
+async def typed(app: Live, text: str) -> None:
+    """A line typed into what is open."""
+    await app.pilot.press(*text)
+    await app.pilot.press("enter")
+
+
+def finishing(seen: Seen) -> Answer:
+    """A worker that writes a file, for which it asks, and completes its card."""
+    names = [
+        message.get("name") or message.get("tool_call_id") for message in seen.messages if message["role"] == "tool"
+    ]
+    if not names:
+        return call("write_file", {"path": "x.txt", "content": "one\n"})
+    return call("kanban_complete", {"summary": "written"}) if len(names) == 1 else say("over")
+
+
+def watchers() -> list[str]:
+    """Threads that watch a board for somebody who looks."""
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("hermes-board-view")]
+
+
+async def test_a_worker_runs_asks_and_is_answered_on_the_board(serve: Serve, tmp_path: Path) -> None:
+    server = serve(finishing)
+    async with live(settings(server), tmp_path, width=120, height=36) as app:
+        (card,) = await made(app, "write it")
+        screen = await opened(app)
+        await app.shows("nobody works this board")
+        assert await asyncio.to_thread(board_of(app).recall, "dispatched") is None, "looking starts nothing"
+        await app.pilot.press("s")
+        await app.until(lambda: "NEEDS YOU  1" in app.screen)
+        await app.shows("3 Kanban·1")
+        await app.shows("asks: Write x.txt")
+        await app.until(lambda: screen.asked.takes_keys())
+        await app.pilot.press("1")
+        await stands(app, card, "done")
+        await app.until(lambda: "DONE  1" in app.screen and "NEEDS YOU  0" in app.screen)
+        await app.shows("written")
+        await app.pilot.press("enter")
+        await app.until(lambda: isinstance(app.app.screen, CardScreen))
+        await app.shows("RUNS")
+        await app.until(lambda: isinstance(app.app.screen, CardScreen) and app.app.screen.page.chosen.startswith("run"))
+        await app.pilot.press("enter")
+        await app.until(lambda: isinstance(app.app.screen, AgentScreen))
+        await app.shows("x.txt")
+        await app.pilot.press("escape")
+        await app.pilot.press("escape")
+        await app.until(lambda: app.app.screen is screen)
+        await app.pilot.press("s")
+        await app.shows("no longer worked here")
+        assert app.desk.engine is not None
+        assert app.desk.engine.kanban.dispatched() == ()
+
+
+async def test_cards_are_moved_blocked_answered_sent_back_and_accepted(serve: Serve, tmp_path: Path) -> None:
+    async with live(settings(serve([say("unused")])), tmp_path, width=120, height=36) as app:
+        one, two = await made(app, "first", "second")
+        screen = await opened(app)
+        await app.until(lambda: screen.view.chosen == one)
+        await app.pilot.press("H")
+        await app.shows(f"{one} stands in the first column")
+        await app.pilot.press("x")
+        await app.shows("Why it must wait")
+        await typed(app, "no key")
+        await stands(app, one, "blocked")
+        await app.until(lambda: "NEEDS YOU  1" in app.screen and "no key" in app.screen)
+        assert screen.view.chosen == one, "the choice follows its card"
+        await app.pilot.press("a")
+        await app.shows("Your answer")
+        await typed(app, "the key is in the drawer")
+        await stands(app, one, "ready")
+        details = await asyncio.to_thread(board_of(app).show, one)
+        assert [comment.text for comment in details.comments] == ["the key is in the drawer"]
+        await app.pilot.press("L")
+        await app.shows(f"Move {one}")
+        await app.shows("Only a worker makes a card run")
+        await app.pilot.press("2")
+        await app.shows("A note, or nothing")
+        await app.pilot.press("enter")
+        await stands(app, one, "review")
+        await app.pilot.press("b")
+        await app.shows("What is missing")
+        await typed(app, "tests")
+        await stands(app, one, "ready")
+        await asyncio.to_thread(board_of(app).review, one)
+        await app.until(lambda: "REVIEW  1" in app.screen)
+        await app.until(lambda: screen.chosen_card is not None and screen.chosen_card.status == "review")
+        await app.pilot.press("A")
+        await stands(app, one, "done")
+        await app.pilot.press("A")
+        await app.shows(f"{one} is done: accept needs review or running")
+        await app.pilot.press("r")
+        await stands(app, one, "ready")
+        await app.pilot.press("home", "down", "p")
+        await app.shows("Priority, higher")
+        await app.pilot.press("backspace")
+        await typed(app, "7")
+        await app.until(lambda: screen.deck.cards[0].id == two and screen.deck.cards[0].priority == 7)
+
+
+async def test_a_card_made_by_another_program_appears_within_a_second(serve: Serve, tmp_path: Path) -> None:
+    async with live(settings(serve([say("unused")])), tmp_path, width=120, height=36) as app:
+        await made(app, "first")
+        await opened(app)
+        command = [sys.executable, "-m", "hermes_tui.cli", "kanban", "create", "from elsewhere"]
+        other = await asyncio.create_subprocess_exec(*command, env=dict(os.environ), stdout=asyncio.subprocess.PIPE)
+        await other.communicate()
+        assert other.returncode == 0
+        await app.shows("from elsewhere", timeout=1.0)
+        assert len(watchers()) == 1
+        await app.pilot.press("escape")
+        await app.until(lambda: not isinstance(app.app.screen, KanbanScreen))
+        await app.shows("BOARD  default")
+        await asyncio.to_thread(board_of(app).block, "k1", "by somebody")
+        await app.shows("◆ k1 first", timeout=1.5)
+        await app.pilot.resize_terminal(80, 24)
+        await app.until(lambda: not watchers(), timeout=3)
+
+
+async def test_nothing_is_drawn_while_nothing_changes(serve: Serve, tmp_path: Path) -> None:
+    async with live(settings(serve([say("unused")])), tmp_path, width=120, height=36) as app:
+        await made(app, "first", "second")
+        screen = await opened(app)
+        await app.shows("second")
+        await asyncio.sleep(0.6)
+        drawn: list[object] = []
+        original = screen.view.refresh
+
+        def refresh(*regions: object, **options: object) -> object:
+            drawn.append(regions)
+            return original(*regions, **options)  # type: ignore[arg-type]
+
+        screen.view.refresh = refresh  # type: ignore[method-assign, assignment]
+        await asyncio.sleep(1.2)
+        assert drawn == []
+        await asyncio.to_thread(board_of(app).comment, "k1", "a note")
+        await asyncio.to_thread(lambda: board_of(app).edit("k2", title="another"))
+        await app.shows("another")
+        rows = {region.y for regions in drawn for region in regions}  # type: ignore[attr-defined]
+        assert len(rows) == 1, "only the line that changed is drawn"
+
+
+async def test_a_card_that_vanishes_while_it_is_chosen_is_no_fault(serve: Serve, tmp_path: Path) -> None:
+    async with live(settings(serve([say("unused")])), tmp_path, width=90, height=24) as app:
+        one, two = await made(app, "first", "second")
+        screen = await opened(app)
+        await app.until(lambda: screen.view.chosen == one)
+        await asyncio.to_thread(board_of(app).archive, one)
+        await app.until(lambda: screen.view.chosen == two)
+        await asyncio.to_thread(board_of(app).archive, two)
+        await app.until(lambda: screen.view.chosen == "")
+        await app.shows("/kanban GOAL")
+        await app.pilot.press("enter", "x", "H", "r", "d")
+        await app.shows("No card is chosen")
+
+
+async def test_foreign_text_is_shown_as_it_is(serve: Serve, tmp_path: Path) -> None:
+    async with live(settings(serve([say("unused")])), tmp_path, width=120, height=50) as app:
+        await app.ready()
+        titles = [f"t {text}" for text in (*MARKUP, *CONTROLS)]
+        await asyncio.to_thread(lambda: board_of(app).create_all(CardDraft(t, body=t) for t in titles))
+        screen = await opened(app)
+        await app.shows("[@click")
+        for _card in titles:
+            assert not has_control(app.screen)
+            await app.pilot.press("down")
+        await app.pilot.press("home", "enter")
+        await app.until(lambda: isinstance(app.app.screen, CardScreen))
+        await app.shows("t [/]")
+        await app.pilot.press("escape")
+        assert app.app.screen is screen
+
+
+async def test_a_board_of_500_cards_draws_what_is_in_view(serve: Serve, tmp_path: Path) -> None:
+    async with live(settings(serve([say("unused")])), tmp_path, width=200, height=50) as app:
+        await app.ready()
+        await asyncio.to_thread(lambda: board_of(app).create_all(CardDraft(f"card {n}") for n in range(500)))
+        screen = await opened(app)
+        await app.shows("TODO  500")
+        before = screen.view.made
+        screen.draw()
+        assert screen.view.made - before <= 10
+        await app.pilot.press("end")
+        await app.shows("card 499")
+        assert "more" not in app.screen
+
+
+async def test_a_database_that_cannot_be_read_is_one_line(serve: Serve, tmp_path: Path, home: Path) -> None:
+    (home / "kanban.db").write_bytes(b"this is no database, whatever its name says" * 50)
+    async with live(settings(serve([say("unused")])), tmp_path, width=120, height=30) as app:
+        await app.ready()
+        await app.pilot.press("alt+3")
+        await app.until(lambda: isinstance(app.app.screen, KanbanScreen) and app.app.screen.deck.fault)
+        await app.shows("kanban.db")
+        await app.pilot.press("n", "escape", "s", "B", "escape", "escape")
+        await app.until(lambda: not isinstance(app.app.screen, KanbanScreen))
+
+
+PLAN = json.dumps(
+    {
+        "cards": [
+            {"title": "collect", "body": "find three", "assignee": "default"},
+            {"title": "write", "body": "two pages", "assignee": "default", "after": [1]},
+            {"title": "check", "body": "numbers", "assignee": "default", "after": [2]},
+        ]
+    }
+)
+
+
+async def test_a_goal_becomes_cards_only_when_the_person_says_yes(serve: Serve, tmp_path: Path) -> None:
+    async with live(settings(serve([say(PLAN)])), tmp_path, width=100, height=30) as app:
+        await app.ready()
+        await app.say("/kanban a report on caching")
+        await app.shows("3 cards for the board")
+        assert board_of(app).cards() == ()
+        await app.pilot.press("down", "x")
+        await app.shows("2 cards for the board")
+        await app.pilot.press("e")
+        await app.shows("Card of the plan")
+        await app.pilot.press(*" twice", "ctrl+s")
+        await app.shows("check twice")
+        await app.pilot.press("enter")
+        await app.shows("2 cards are on the board")
+        cards = board_of(app).cards()
+        assert [(card.title, card.parents) for card in cards] == [("collect", ()), ("check twice", ("k1",))]
+
+
+async def test_esc_gives_up_a_plan_that_takes_long(serve: Serve, tmp_path: Path) -> None:
+    server = serve([hang(60)])
+    async with live(settings(server), tmp_path, width=100, height=30) as app:
+        await app.ready()
+        await app.say("/kanban a report on caching")
+        await app.shows("Esc gives up")
+        await app.until(lambda: server.open_requests == 1)
+        await app.pilot.press("escape")
+        await app.until(lambda: server.open_requests == 0)
+        await app.shows("Nothing was created")
+        assert board_of(app).cards() == ()
+
+
+async def test_a_new_card_is_written_in_a_form(serve: Serve, tmp_path: Path) -> None:
+    async with live(settings(serve([say("unused")])), tmp_path, width=100, height=30) as app:
+        (one,) = await made(app, "first")
+        screen = await opened(app)
+        await app.pilot.press("n")
+        await app.shows("New card")
+        await app.pilot.press(*"second", "tab", *"line one", "enter", *"line two", "tab", *"nobody", "tab", *"x", "tab")
+        await app.pilot.press(*one, "ctrl+s")
+        await app.shows("the priority is a whole number")
+        await app.pilot.press("tab", "tab", "tab", "backspace", "4", "ctrl+s")
+        await app.until(lambda: screen.view.chosen == "k2")
+        card = await asyncio.to_thread(board_of(app).card, "k2")
+        assert (card.title, card.body, card.assignee, card.priority) == ("second", "line one\nline two", "nobody", 4)
+        assert card.parents == (one,)
+
+
+async def test_the_app_asks_once_whether_to_go_on_and_starts_nothing(serve: Serve, tmp_path: Path) -> None:
+    load: Callable[..., object] = settings(serve([say("unused")]))
+    async with live(load, tmp_path, width=100) as app:  # type: ignore[arg-type]
+        await app.ready()
+        await app.say("/kanban start")
+        await app.shows("is worked; /kanban stop")
+    async with live(load, tmp_path, width=100) as app:  # type: ignore[arg-type]
+        await app.shows("The board default was worked here. Go on?")
+        assert app.desk.engine is not None
+        assert app.desk.engine.kanban.dispatched() == ()
+        await app.say("/kanban stop default")
+        await app.shows("is not worked here")
+    async with live(load, tmp_path, width=100) as app:  # type: ignore[arg-type]
+        await app.ready()
+        await app.say("/kanban board nowhere")
+        await app.shows("nowhere")
+        assert "Go on?" not in app.screen
