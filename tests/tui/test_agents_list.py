@@ -59,7 +59,7 @@ async def test_the_list_is_sorted_by_need_and_says_what_each_does(serve: Serve, 
         await app.until(lambda: names(app) == ["◆ beta", "● alpha", "● main"])
         assert "asks: Write x.txt" in listed(app)[0]
         await app.shows("2 Agents·2")
-        assert "◆1 ●2" in app.screen
+        assert "◆1 ●1" in app.screen
         await app.shows("╭─ ◆ beta asks")
         await app.pilot.press("s")
         await app.until(lambda: names(app) == ["● main", "● alpha", "◆ beta"])

@@ -155,6 +155,11 @@ async def test_stopped_run_again_and_opened_as_a_chat(serve: Serve, tmp_path: Pa
         await app.say("go on")
         await app.until(lambda: len(server.requests) == 3)
         assert server.requests[-1].messages[-1]["content"] == "go on"
+        await app.idle()
+        app.chat.host.open_screen("agents", agent=row_of(app, "work").id)
+        await app.until(lambda: isinstance(app.app.screen, AgentScreen))
+        await app.pilot.press("m", *"you too", "enter")
+        await app.shows("is open as a chat")
 
 
 async def test_what_it_asks_is_answered_in_place(serve: Serve, tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def everything() -> tuple[AgentItem, ...]:
 def test_the_list_begins_with_what_needs_the_person() -> None:
     there = ["digger", "scout", "main", "eval", "", "Ended", "old", "", "In other programs", "far"]
     assert drawn(arranged(everything())) == there
-    assert counts(everything()) == {"needs": 1, "running": 3, "waiting": 1}
+    assert counts(everything()) == {"needs": 1, "running": 1, "waiting": 1}
 
 
 def test_the_tree_shows_who_started_whom() -> None:

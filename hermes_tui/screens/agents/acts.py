@@ -88,6 +88,8 @@ class Acting:
                 await self._order(engine, "steer", item.id, {"text": text})
                 self._remark(_("Sent to its program; it hears it at its next step"))
                 return None
+            if any(row.kind == "chat" and row.session == item.session for row in engine.agents()):
+                raise UsageError(_("{name} is open as a chat").format(name=item.name), hint=_("write it there"))
             if stop and engine.stop_agent(item.id, subtree=False):
                 await self._desk.off_loop(lambda: _wait(engine, item.id))
             return await self._desk.off_loop(lambda: engine.tasks.tell(item.id, text))

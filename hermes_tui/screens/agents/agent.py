@@ -65,6 +65,8 @@ class AgentScreen(AgentsBase):
         self.asking = Answering(self.desk, self.talk.waiting, self.transcript, self.prompt, self._answer)
         self.replaying = Replaying(self.desk, book, self.talk)
         self._frame = 0
+        self._seen = ""
+        """Ended agent whose result was in view."""
 
     def compose(self) -> ComposeResult:
         yield self.header
@@ -105,12 +107,11 @@ class AgentScreen(AgentsBase):
             self.action_say()
         elif purpose == "changes":
             self.action_changes()
-        if not item.live and item.owner == self.desk.session:
-            self.desk.see([item.id])
         self.draw()
 
     def recolour(self) -> None:
         self.transcript.recolour()
+        self.prompt.redraw()
 
     def hear(self, events: Sequence[Event]) -> None:
         if self.replaying.replay is not None:
@@ -136,6 +137,10 @@ class AgentScreen(AgentsBase):
         self.transcript.tick(self._frame)
         self.talk.follow(self.item)
         self.asking.settled()
+        if not self.item.live and self.item.id != self._seen and self.talk.shows(self.item):
+            self._seen = self.item.id
+            if self.item.owner == self.desk.session:
+                self.desk.see([self.item.id])
         super().beat()
 
     def _play(self) -> None:
@@ -212,8 +217,11 @@ class AgentScreen(AgentsBase):
         self.action_back()
 
     def drop_draft(self) -> bool:
-        dropped = not self.prompt.empty
-        self.prompt.clear()
+        dropped = bool(self.prompt.lent) or not self.prompt.empty
+        if self.prompt.lent:
+            self.prompt.give_back()
+        else:
+            self.prompt.clear()
         return dropped
 
     def action_switch_focus(self) -> None:

@@ -157,7 +157,7 @@ class AgentsBase(SteadyScreen[None]):
         """Shows one agent; a chat is gone to. `purpose` ∈ answer | say: what the keys are for at first."""
         self.book.chosen = item.id
         if item.kind == "batch":
-            self.remark(_("/batch lists the runs"))
+            self.app.call_later(self.app.run_action, f"screen('batch', {item.name!r})")
         elif item.kind == "chat" and item.place == "here":
             if item.session == self.desk.session or self.acting.promote(item):
                 self.app.call_later(self.app.run_action, "screen('chat')")

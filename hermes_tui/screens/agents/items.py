@@ -236,9 +236,9 @@ def _tree(items: Sequence[AgentItem]) -> Iterable[Line]:
 
 
 def counts(items: Iterable[AgentItem]) -> dict[str, int]:
-    """How many need the person, run and wait; chats at rest are not counted."""
+    """How many agents of this program need the person, run and wait; of chats those that need the person."""
     told = dict.fromkeys(_URGENCY, 0)
     for item in items:
-        if item.live and item.sign in told and (item.busy or item.kind != "chat"):
+        if item.place == "here" and item.live and item.sign in told and (item.needs or item.kind != "chat"):
             told[item.sign] += 1
     return told
