@@ -154,8 +154,10 @@ def _third(face: CardFace, look: Look) -> Text:
 
 def ghosts(name: str, width: int, look: Look) -> list[Text]:
     """What stands in a column of an empty board: what the column means, and in three of them how to begin."""
-    lines = [padded(Text(" ").append_text(line), width, look)
-             for line, _joint in fold(Text(column_meaning(name), look.faint), width - 2)]  # fmt: skip
+    meaning = [line for line, _joint in fold(Text(column_meaning(name), look.faint), width - 2)]
+    most = max(len(fold(Text(column_meaning(other)), width - 2)) for other in COLUMNS)
+    meaning += [Text()] * (most - len(meaning))
+    lines = [padded(Text(" ").append_text(line), width, look) for line in meaning]
     key, words = {
         "todo": ("n", _("new: writes a card, for a profile, after other cards")),
         "running": ("s", _("start: workers take what is ready, until you stop them")),

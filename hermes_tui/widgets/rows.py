@@ -203,7 +203,8 @@ def list_row(line: Text, width: int, base: Style, look: Look, *, chosen: bool) -
     if look.palette.native:
         text = strip.text
         return Strip([Segment(text + " " * (width - strip.cell_length), base + look.picked)], width)
-    return strip.apply_style(base).adjust_cell_length(width, base).apply_style(look.picked)
+    # the raised ground before the plain one: what is applied later lies below
+    return strip.adjust_cell_length(width, Style.null()).apply_style(look.picked).apply_style(base)
 
 
 def blank(width: int, style: Style | None = None) -> Segment:

@@ -9,8 +9,8 @@ from rich.cells import cell_len, split_graphemes
 from rich.style import Style
 from rich.text import Text
 
-from hermes_tui.widgets.rows import cut, fold, row_of, segments_of, shorten, spread
-from tests.tui.drawing import WIDE
+from hermes_tui.widgets.rows import cut, fold, list_row, row_of, segments_of, shorten, spread
+from tests.tui.drawing import WIDE, look
 
 PIECES = st.sampled_from([*"ab c-d.\n", "中", "👩‍👩‍👧", "❤️", "e\u0301", "ע", "   ", "word"])
 TEXTS = st.lists(PIECES, max_size=60).map("".join)
@@ -69,3 +69,17 @@ def test_f9_9_wide_text_in_narrow_columns(width: int) -> None:
     for line, _joint in fold(Text(WIDE), width):
         assert line.cell_len <= max(2, width) + 1
     assert shorten(Text(WIDE), width).cell_len <= width
+
+
+@pytest.mark.parametrize("theme", ["hermes-dark", "hermes-light", "terminal"])
+def test_the_chosen_row_of_a_list_can_be_told_from_the_others(theme: str) -> None:
+    drawn = look(theme)
+    base = Style(bgcolor="#101010", color="#f0f0f0")
+    row = Text("a word").append(" and another", drawn.soft)
+    plain = list_row(row, 30, base, drawn, chosen=False)
+    chosen = list_row(row, 30, base, drawn, chosen=True)
+    assert plain.text == chosen.text
+    assert plain.cell_length == chosen.cell_length == 30
+    grounds = {(segment.style.bgcolor, segment.style.reverse) for segment in chosen if segment.style is not None}
+    assert len(grounds) == 1
+    assert grounds.isdisjoint((part.style.bgcolor, part.style.reverse) for part in plain if part.style is not None)

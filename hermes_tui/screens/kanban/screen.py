@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from hermes_tui.screens.agents.items import AgentItem
     from hermes_tui.screens.host import Host
     from hermes_tui.screens.kanban.book import BoardBook
+    from hermes_tui.widgets.blocks import Option, RequestBlock
 
 
 class KanbanScreen(KanbanBase):
@@ -214,11 +215,21 @@ class KanbanScreen(KanbanBase):
 
     def _digit(self, event: events.Key) -> None:
         found = self.asked.option(event.character) if event.character else None
-        if found is None:
-            return
-        event.stop()
-        event.prevent_default()
-        block, option = found
+        if found is not None:
+            event.stop()
+            event.prevent_default()
+            self._take_option(*found)
+
+    def on_click(self, event: events.Click) -> None:
+        """A choice below the board."""
+        block = self.asked.block
+        if event.widget is self.about and block is not None:
+            # a line of the border and the card's title stand above the block
+            option = block.option_at(event.y - 2, event.x)
+            if option is not None:
+                self._take_option(block, option)
+
+    def _take_option(self, block: RequestBlock, option: Option) -> None:
         worker = self.worker_of(card) if (card := self.chosen_card) is not None else None
         if worker is None:
             return
