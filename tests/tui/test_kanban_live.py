@@ -21,6 +21,7 @@ from tests.conftest import Serve
 from tests.server.answers import Answer, Seen, call, hang, say
 from tests.tui.drawing import CONTROLS, MARKUP, has_control
 from tests.tui.live import Live, live, settings
+from tests.work.support import Heard
 
 pytestmark = pytest.mark.slow
 
@@ -334,3 +335,57 @@ async def test_the_app_asks_once_whether_to_go_on_and_starts_nothing(serve: Serv
         await app.say("/kanban board nowhere")
         await app.shows("nowhere")
         assert "Go on?" not in app.screen
+
+
+async def test_a_worker_of_another_program_is_seen_and_answered_here(serve: Serve, tmp_path: Path) -> None:
+    server = serve(finishing)
+    other = Heard(server, tmp_path, attended=True)
+    try:
+        card = (await asyncio.to_thread(other.engine.kanban.board().create, CardDraft("write it"))).id
+        await asyncio.to_thread(lambda: other.engine.kanban.start(cwd=tmp_path))
+        async with live(settings(server), tmp_path, width=120, height=36) as app:
+            await app.ready()
+            screen = await opened(app)
+            await app.until(lambda: "NEEDS YOU  1" in app.screen)
+            assert not screen.deck.worked
+            await app.until(lambda: screen.asked.takes_keys())
+            await app.pilot.press("1")
+            await stands(app, card, "done")
+            await app.until(lambda: "DONE  1" in app.screen)
+    finally:
+        await asyncio.to_thread(other.engine.close)
+
+
+async def test_ctrl_n_goes_round_the_cards_that_need_the_person(serve: Serve, tmp_path: Path) -> None:
+    async with live(settings(serve([say("unused")])), tmp_path, width=120, height=36) as app:
+        one, two, three = await made(app, "first", "second", "third")
+        for card in (one, three):
+            await asyncio.to_thread(board_of(app).block, card, "a reason")
+        screen = await opened(app)
+        await app.until(lambda: screen.view.chosen == one)
+        await app.pilot.press("ctrl+n")
+        assert screen.view.chosen == three
+        await app.pilot.press("ctrl+n")
+        assert screen.view.chosen == one
+        await app.pilot.press("h")
+        assert screen.view.chosen == two
+        await app.pilot.press("ctrl+n")
+        assert screen.view.chosen == one
+
+
+async def test_another_board_is_made_and_gone_to(serve: Serve, tmp_path: Path) -> None:
+    async with live(settings(serve([say("unused")])), tmp_path, width=120, height=36) as app:
+        await made(app, "first")
+        screen = await opened(app)
+        await app.shows("k1 first")
+        await app.pilot.press("B")
+        await app.shows("a new name makes a board")
+        await typed(app, "auth")
+        await app.until(lambda: screen.deck.slug == "auth" and "TODO  0" in app.screen)
+        assert board_of(app).slug == "auth"
+        await app.pilot.press("slash", *"fir", "enter")
+        await app.shows("Esc clears /fir")
+        await app.pilot.press("escape", "escape")
+        await app.until(lambda: not isinstance(app.app.screen, KanbanScreen))
+        await app.say("/kanban board default")
+        await app.until(lambda: isinstance(app.app.screen, KanbanScreen) and "k1 first" in app.screen)

@@ -188,7 +188,7 @@ class Talk:
     def _asked(self, item: AgentItem) -> list[ApprovalAsked | QuestionAsked]:
         """What it waits to be told."""
         if item.place == "elsewhere":
-            asked = _request(item)
+            asked = request_of(item)
             return [asked] if asked is not None else []
         engine = self._desk.engine
         return [event for event in engine.broker.pending() if event.session == item.session] if engine else []
@@ -242,7 +242,7 @@ class Talk:
         self._read.update({event.run: event.seq for event in fresh})
         self.take(fresh)
         self._away = item.live
-        if (asked := _request(item)) is not None:
+        if (asked := request_of(item)) is not None:
             self.presenter.ask(asked)
 
     def answered(self, block: RequestBlock) -> None:
@@ -295,7 +295,7 @@ def _since(engine: Engine, session: str, read: dict[str, int]) -> list[Event]:
         return []
 
 
-def _request(item: AgentItem) -> ApprovalAsked | QuestionAsked | None:
+def request_of(item: AgentItem) -> ApprovalAsked | QuestionAsked | None:
     """What an agent's record says that it asks."""
     try:
         event = from_json(json.loads(item.record.request)) if item.record and item.record.request else None

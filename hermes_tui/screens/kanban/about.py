@@ -33,15 +33,13 @@ class Asked:
 
     def follow(self, worker: AgentItem | None, pending: Sequence[ApprovalAsked | QuestionAsked]) -> None:
         """The request of this worker, if it has one."""
-        wanted = worker.needs if worker is not None else ""
-        if self.block is not None and self.block.request == wanted:
-            return
-        self.block, self._whole = None, False
-        event = next((event for event in pending if event.request == wanted), None) if wanted else None
-        if event is not None and worker is not None:
+        event = _event(worker, pending) if worker is not None and worker.needs else None
+        if event is None or worker is None:
+            self.block, self._whole = None, False
+        elif self.block is None or self.block.request != event.request:
             from hermes_tui.presenter.requests import request_block
 
-            self.block = request_block(event, worker.name)
+            self.block, self._whole = request_block(event, worker.name), False
 
     def lines(self, width: int, most: int, look: Look) -> list[Text]:
         """The request in at most so many lines; where it is longer, where to read it."""
@@ -64,6 +62,15 @@ class Asked:
     def takes_keys(self) -> bool:
         """Whether a digit may answer now."""
         return self.block is not None and self._whole and self.block.takes_keys(time.monotonic())
+
+
+def _event(worker: AgentItem, pending: Sequence[ApprovalAsked | QuestionAsked]) -> ApprovalAsked | QuestionAsked | None:
+    """What it asks; of a worker of another program, what its record says."""
+    if worker.place == "elsewhere":
+        from hermes_tui.screens.agents.talk import request_of
+
+        return request_of(worker)
+    return next((event for event in pending if event.request == worker.needs), None)
 
 
 def _joined(segments: Sequence[object]) -> Text:

@@ -264,6 +264,17 @@ class KanbanScreen(KanbanBase):
         else:
             super().action_back()
 
+    def action_next_request(self) -> None:
+        """The next card that needs the person; where there is no other, the next agent that asks."""
+        needy = [card.id for card in self._deck.columns["needs"]]
+        others = [card for card in needy if card != self.view.chosen]
+        if not others:
+            super().action_next_request()
+        elif self.view.chosen in needy:
+            self.choose(needy[(needy.index(self.view.chosen) + 1) % len(needy)])
+        else:
+            self.choose(needy[0])
+
     def action_peek(self) -> None:
         """More of the chosen card below the board, or less again."""
         self._tall = not self._tall
