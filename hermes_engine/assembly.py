@@ -40,6 +40,9 @@ from hermes_engine.work.delegation import Delegation
 from hermes_engine.work.maker import Hands, KeepsNothing
 from hermes_engine.work.supervisor import Supervisor
 
+Around = Callable[[Client], Client]
+"""Makes a client that does something besides out of one that asks: keeps what was said, waits its turn."""
+
 PROBE_SECONDS = 60.0
 """How long the answer to a probe may take."""
 
@@ -47,14 +50,24 @@ PROBE_SECONDS = 60.0
 class Clients:
     """The clients of one event loop, one for each endpoint and key."""
 
-    def __init__(self, resolved: Resolved, *, pool_limit: int = 128, seed: int = 0, paced: bool = True) -> None:
+    def __init__(
+        self,
+        resolved: Resolved,
+        *,
+        pool_limit: int = 128,
+        seed: int = 0,
+        paced: bool = True,
+        around: Around | None = None,
+    ) -> None:
         """Args:
         resolved: settings in effect.
         pool_limit: connections at once.
         seed: of the embedded model.
         paced: whether the embedded model speaks at a person's pace.
+        around: puts something around each client made.
         """
         self._resolved, self._pool_limit, self._seed, self._paced = resolved, pool_limit, seed, paced
+        self._around = around
         self._clients: dict[tuple[str, str, str | None], Client] = {}
 
     def of(self, endpoint: Endpoint) -> Client:
@@ -62,10 +75,13 @@ class Clients:
         key = (endpoint.kind, endpoint.base_url, endpoint.api_key)
         if key not in self._clients:
             provider = self._resolved.settings.provider
-            self._clients[key] = make_client(
-                endpoint, provider, pool_limit=self._pool_limit, seed=self._seed, paced=self._paced
-            )
+            client = make_client(endpoint, provider, pool_limit=self._pool_limit, seed=self._seed, paced=self._paced)
+            self._clients[key] = self._around(client) if self._around else client
         return self._clients[key]
+
+    def on_profile(self, resolved: Resolved) -> Clients:
+        """Clients of the same kind for other settings."""
+        return Clients(resolved, pool_limit=self._pool_limit, seed=self._seed, paced=self._paced, around=self._around)
 
     async def close(self) -> None:
         """Closes all of them."""
@@ -178,7 +194,10 @@ class Assembly:
         if name not in self._others:
             resolved = await in_thread(self.resolved.with_profile, name)
             on_always, deltas, wait_out = self._kept_for_others
-            other = Assembly(resolved, self.broker, on_always=on_always, deltas=deltas, wait_out=wait_out)
+            clients = self.clients.on_profile(resolved)
+            other = Assembly(
+                resolved, self.broker, clients=clients, on_always=on_always, deltas=deltas, wait_out=wait_out
+            )
             for secret in resolved.secrets:
                 self.redactor.add(secret)
             other.redactor = self.redactor
@@ -265,11 +284,12 @@ class RowAgents:
         wait_out: WaitOut | None = None,
         deltas: bool = False,
     ) -> None:
-        self.clients = Clients(resolved, pool_limit=pool_limit, seed=seed, paced=False)
+        self.clients = Clients(resolved, pool_limit=pool_limit, seed=seed, paced=False, around=around)
         broker = Broker(attended=False)
         self._assembly = Assembly(resolved, broker, clients=self.clients, deltas=deltas, wait_out=wait_out)
         self._supervisor = Supervisor(_unheard)
         self._assembly.extra_tools = Delegation(
+        around: puts something around each client, see `Clients`.
             self._supervisor,
             self._assembly,
             KeepsNothing(),
@@ -280,6 +300,7 @@ class RowAgents:
         self.redactor = self._assembly.redactor
 
     async def build(self, spec: AgentSpec, *, history: Sequence[Message] = (), prompt: str = "") -> Agent:
+        around: Around | None = None,
         """A row's agent; hosts in `prompt` count as named by a person. Raises as `Assembly.build` does.
 
         Raises:

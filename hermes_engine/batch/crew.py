@@ -19,6 +19,7 @@ from hermes_engine.batch.job import Job, Record, Row, RowResult
 from hermes_engine.batch.ledger import Ledger
 from hermes_engine.batch.options import BatchOptions
 from hermes_engine.batch.quality import Quality
+from hermes_engine.batch.recording import TAPE, Recording, Tape
 from hermes_engine.batch.rows import RowAgents, run_row
 from hermes_engine.batch.schedule import Schedule, Task
 from hermes_engine.batch.trajectory import KEPT_STOPS, make_record
@@ -59,6 +60,7 @@ class Crew:
     quality: Quality
     emit: Emitter
     stop: Callable[[str], None]
+    recording: Recording | None = None
     stopped_for_all: bool = False
     """The run ends because every row is refused for the same reason."""
     untold: int = 0
@@ -77,6 +79,8 @@ class Crew:
         row = self.dataset.row(task.place, task.sample)
         prompt = self.redactor.text(_shown(row.prompt))
         self.books.begin(task.ident)
+        tape = Tape() if self.recording else None
+        TAPE.set(tape)
         at_work = self.floor.begin(row, prompt, self.outage.hear)
         self.writer.touch()
         self.emit(RowStarted, index=row.index, sample=row.sample, prompt=prompt)
@@ -87,6 +91,8 @@ class Crew:
             again = result.stop_reason == "timeout" and self.outage.seconds > paused
             if not again:
                 settled = True
+                if self.recording and tape:
+                    self.recording.keep(task.ident, tape)
                 await self._settle(task, row, result)
         finally:
             self.books.end(task.ident)

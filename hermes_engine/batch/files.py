@@ -77,7 +77,7 @@ def read_lines(path: Path, on_bad: Callable[[int], None] | None = None) -> Itera
     try:
         if not path.exists():
             return
-        _cut_torn_end(path)
+        cut_torn_end(path)
         stream = path.open("rb")
     except OSError as error:
         raise StateError(f"cannot read {path} and mend its end: {error.strerror or error}") from error
@@ -99,7 +99,7 @@ def read_lines(path: Path, on_bad: Callable[[int], None] | None = None) -> Itera
         stream.close()
 
 
-def _cut_torn_end(path: Path) -> None:
+def cut_torn_end(path: Path) -> None:
     """Cuts off what follows the last line end."""
     with path.open("r+b") as stream:
         size = end = stream.seek(0, os.SEEK_END)

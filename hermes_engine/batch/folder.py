@@ -33,7 +33,7 @@ _SETTINGS: Mapping[str, type] = {
     "system_prompt": str,
     "sandbox": dict,
 }
-_WORK_PREFIX = "hermes-rows-"
+WORK_PREFIX = "hermes-rows-"
 _LOCK_TRIES, _LOCK_WAIT = 5, 0.02
 
 
@@ -57,6 +57,11 @@ class RunFolder:
     def failed(self) -> Path:
         """Rows that are failed now."""
         return self.root / "failed.jsonl"
+
+    @property
+    def exchanges(self) -> Path:
+        """What was asked of the model and what it said, with --record."""
+        return self.root / "exchanges.jsonl"
 
     @property
     def checkpoint(self) -> Path:
@@ -279,7 +284,7 @@ def _locked(descriptor: int) -> bool:
 def _fresh_work(work_dir: Path | None) -> Path:
     base = Path(tempfile.gettempdir()) if work_dir is None else private_dir(work_dir.absolute())
     try:
-        return Path(tempfile.mkdtemp(prefix=_WORK_PREFIX, dir=base))
+        return Path(tempfile.mkdtemp(prefix=WORK_PREFIX, dir=base))
     except OSError as error:
         raise StateError(f"cannot make a folder for rows in {base}: {error.strerror or error}") from None
 
@@ -296,6 +301,6 @@ def _clear_left_over(folder: RunFolder) -> None:
         return
     work = Path(str(told.get("work", "")))
     with contextlib.suppress(OSError):
-        ours = work.name.startswith(_WORK_PREFIX) and not work.is_symlink() and work.stat().st_uid == os.getuid()
+        ours = work.name.startswith(WORK_PREFIX) and not work.is_symlink() and work.stat().st_uid == os.getuid()
         if ours and not told.get("keep_work"):
             remove_tree(work)

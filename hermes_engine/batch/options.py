@@ -54,7 +54,6 @@ LATER: Mapping[str, str] = {
     "engine": "ray",
     "ray_address": "",
     "shard": "",
-    "record": "",
     "record_tokens": "",
 }
 """Flags of the contract that come with a later version; see `refuse_later`."""
@@ -152,6 +151,8 @@ class BatchOptions(BaseModel):
     """NAME[:VALUE], several times: further filters that kept rows have to pass."""
     fsync: Fsync = "second"
     """When rows are forced to the disk: with each row, once a second, or at the end."""
+    record: bool = False
+    """Keep every exchange with the model, so that `hermes batch replay` can run rows again without it."""
     only_failed: bool = False
     """Run only the rows that failed (`hermes batch retry`)."""
 

@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hermes_engine.batch.export.kept import kept_rows, lines_of
+from hermes_engine.batch.export.kept import settled_rows
 from hermes_engine.batch.files import replacing
 from hermes_engine.batch.folder import RunFolder
 from hermes_engine.batch.job import Record
-from hermes_engine.batch.ledger import identity
 from hermes_engine.batch.overview import RunState, run_state
 from hermes_engine.batch.quality import turns_in
 
@@ -44,7 +43,7 @@ def gather(folder: RunFolder) -> Told:
     """What there is to show of a run, also while it works."""
     told = Told(run_state(folder))
     chosen: dict[str, list[Record]] = {}
-    for outcome, record in _rows(folder):
+    for outcome, record in settled_rows(folder):
         told.found[outcome] += 1
         if outcome != "failed":
             told.turns[turns_in(record)] += 1
@@ -65,22 +64,6 @@ def gather(folder: RunFolder) -> Told:
 
 def _named(kept: list[Record], rejected: list[Record], failed: list[Record]) -> Iterator[tuple[str, list[Record]]]:
     yield from (("kept", kept), ("rejected", rejected), ("failed", failed))
-
-
-def _rows(folder: RunFolder) -> Iterator[tuple[str, Record]]:
-    """Every settled row with its outcome; of a row that failed more than once the last failure."""
-    settled: set[str] = set()
-    for kept in kept_rows(folder):
-        settled.add(identity(kept.record))
-        yield "kept", kept.record
-    for kept in lines_of(folder.rejected):
-        if (row := identity(kept.record)) not in settled:
-            settled.add(row)
-            yield "rejected", kept.record
-    last = {identity(kept.record): kept.record for kept in lines_of(folder.failed)}
-    for row, record in last.items():
-        if row not in settled:
-            yield "failed", record
 
 
 def write_report(folder: RunFolder, target: Path) -> Told:

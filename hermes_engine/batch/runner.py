@@ -18,10 +18,10 @@ from hermes_engine.batch.dataset import Dataset
 from hermes_engine.batch.floor import Floor, RowName
 from hermes_engine.batch.folder import held
 from hermes_engine.batch.health import FirstTries, Outage, Rejects
-from hermes_engine.batch.job import Job
 from hermes_engine.batch.options import BatchOptions
 from hermes_engine.batch.plan import Plan, make_plan
 from hermes_engine.batch.quality_preview import quality_of_run
+from hermes_engine.batch.recording import Recording, RecordingClient
 from hermes_engine.batch.rows import RowAgents
 from hermes_engine.batch.schedule import Schedule
 from hermes_engine.batch.setup import Setup, set_up
@@ -222,23 +222,14 @@ class BatchRun:
             ticker.cancel()
             await asyncio.gather(ticker, return_exceptions=True)
             await crew.agents.close()
+            if crew.recording is not None:
+                crew.recording.close()
         return self._ended(crew, setup, plan, fault)
 
     def _crew(self, setup: Setup, plan: Plan, books: Books, dataset: Dataset, work: Path, redactor: Redactor) -> Crew:
         options = setup.options
         outage = Outage(options.endpoint_wait, self._tell, self._stop_itself)
         self._schedule = Schedule(plan.tasks, shared_cwd=options.shared_cwd, places=options.num_workers)
-        job = Job(
-            run=options.run_name,
-            spec=setup.spec,
-            draws=setup.draws,
-            seed=setup.seed,
-            work=work,
-            send_seed=options.seed is not None,
-            history=setup.history,
-            keep_work=options.keep_work,
-            surroundings=setup.surroundings,
-        )
         agents = self._make_agents(setup, outage)
         outage.probe = lambda: agents.probe(setup.spec)
         writer = Writer(
@@ -251,7 +242,7 @@ class BatchRun:
         )
         return Crew(
             options=options,
-            job=job,
+            job=setup.job(work),
             tools=setup.tools,
             dataset=dataset,
             schedule=self._schedule,
@@ -267,6 +258,7 @@ class BatchRun:
             quality=quality_of_run(setup.folder, options.filter, plan.ledger.kept),
             emit=self._emit,
             stop=self._stop_itself,
+            recording=Recording(setup.folder, redactor) if options.record else None,
         )
 
     async def _all_rows(self, crew: Crew, steering: Steering, ticker: asyncio.Task[None]) -> None:
@@ -369,7 +361,13 @@ def _assembled(setup: Setup, outage: Outage) -> RowAgents:
     from hermes_engine import assembly  # loads clients and tools, which tests of a run do without
 
     # there may be more workers later; connections that nobody opens cost nothing
-    return assembly.RowAgents(setup.resolved, pool_limit=MOST_WORKERS, seed=setup.seed, wait_out=outage.wait_out)
+    return assembly.RowAgents(
+        setup.resolved,
+        pool_limit=MOST_WORKERS,
+        seed=setup.seed,
+        wait_out=outage.wait_out,
+        around=RecordingClient if setup.options.record else None,
+    )
 
 
 def _sandbox_told(setup: Setup) -> str:

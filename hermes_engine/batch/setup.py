@@ -14,7 +14,7 @@ from typing import Any
 from hermes_engine.batch.dataset import Dataset
 from hermes_engine.batch.distributions import Distribution, chosen, draws, refusal
 from hermes_engine.batch.folder import RunFolder
-from hermes_engine.batch.job import Draws, Surroundings
+from hermes_engine.batch.job import Draws, Job, Surroundings
 from hermes_engine.batch.options import BatchOptions, taken_over
 from hermes_engine.errors import SandboxFault, UsageError
 from hermes_engine.messages import Message
@@ -63,6 +63,20 @@ class Setup:
     def dataset(self) -> Dataset:
         """The dataset, opened. Raises UsageError."""
         return open_dataset(self.options, self.resolved.settings)
+
+    def job(self, work: Path) -> Job:
+        """What the run's rows have in common, with the folder under which they get their own."""
+        return Job(
+            run=self.options.run_name,
+            spec=self.spec,
+            draws=self.draws,
+            seed=self.seed,
+            work=work,
+            send_seed=self.options.seed is not None,
+            history=self.history,
+            keep_work=self.options.keep_work,
+            surroundings=self.surroundings,
+        )
 
     @property
     def tools(self) -> tuple[str, ...]:

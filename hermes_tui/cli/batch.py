@@ -20,6 +20,7 @@ from hermes_engine.errors import UsageError
 from hermes_tui.cleaning import one_line
 from hermes_tui.cli.batch_data import export, feed, found_run, output_dir_option
 from hermes_tui.cli.batch_quality import filter_rows, report
+from hermes_tui.cli.batch_replay import replay
 from hermes_tui.cli.batch_watch import watch
 from hermes_tui.cli.border import INTERRUPTED, leave
 from hermes_tui.cli.flags import Flags, resolve
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 _SHORT = {"profile": "-p", "model": "-m", "toolsets": "-t"}
 _OWN = frozenset({"only_failed", "run_name", "resume"})
-_SWITCHES = frozenset({"record", "record_tokens"})
+_SWITCHES = frozenset({"record_tokens"})
 _LAST_WORD_SECONDS = 1.5
 _REASON_SHOWN = 300
 
@@ -83,7 +84,7 @@ def _run_options(function: Any) -> Any:
     return function
 
 
-@click.group(cls=Group, later=("replay",))
+@click.group(cls=Group)
 def batch() -> None:
     """Run many prompts from a file and keep every result."""
 
@@ -336,6 +337,7 @@ batch.add_command(export)
 batch.add_command(feed)
 batch.add_command(filter_rows)
 batch.add_command(report)
+batch.add_command(replay)
 batch.add_command(watch)
 
 

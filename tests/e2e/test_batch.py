@@ -118,7 +118,7 @@ def test_the_example_prompts_run_on_the_embedded_model(tmp_path: Path) -> None:
         (["run", "--run_name", "x", "--sandbox", "bogus"], "bubblewrap"),
         (["run", "--run_name", "x", "--dataset_file", "d.jsonl", "--image", "a"], "--image is for --sandbox container"),
         (["run", "--run_name", "x", "--shard", "1/2"], "--shard comes with a later version"),
-        (["run", "--run_name", "x", "--record"], "--record comes with a later version"),
+        (["run", "--run_name", "x", "--record_tokens"], "--record_tokens comes with a later version"),
         (["run", "--run_name", "x", "--base_url", "http://a/v1", "--base_url", "http://b/v1"], "several --base_url"),
         (["run", "--run_name", "x", "--sampling", "[1]"], "no JSON object"),
         (["run", "--run_name", "x", "--extra_body", "{"], "not JSON"),
@@ -128,7 +128,7 @@ def test_the_example_prompts_run_on_the_embedded_model(tmp_path: Path) -> None:
         (["run", "--run_name", "x", "--nosuch", "1"], "--nosuch"),
         (["run", "--run_name", "x", "--filter", "tidy"], "--filter: unknown filter 'tidy'"),
         (["filter", "nosuch", "finished"], "unknown run"),
-        (["replay", "x", "--json"], "hermes batch replay is not in this version"),
+        (["replay", "nosuch"], "unknown run"),
         (["report", "nosuch"], "unknown run"),
         (["show", "nosuch"], "unknown run"),
         (["export", "nosuch"], "unknown run"),
@@ -173,6 +173,23 @@ def test_filters_are_tried_on_a_finished_run(tmp_path: Path) -> None:
         "kept": 2,
         "filters": [{"filter": "finished", "dropped": 0, "examples": []}],
     }
+
+
+def test_a_recorded_run_is_replayed(tmp_path: Path) -> None:
+    dataset(tmp_path / "d.jsonl", ["one", "two"])
+    flags = ("--dataset_file", "d.jsonl", "--batch_size", "5", "--run_name", "r", "--model", "demo", "--quiet")
+    assert hermes("batch", "run", *flags, "--record", cwd=tmp_path).code == 0
+    done = hermes("batch", "replay", "r", "1", cwd=tmp_path)
+    assert (done.code, done.err) == (0, "")
+    assert re.fullmatch(r"row 1, sample 0 \(kept\): the same, \d replies\n1 of 1 rows are the same\n", done.out)
+    kept = read_rows(tmp_path / "data" / "r" / "trajectories.jsonl")
+    kept[0]["conversations"][-1]["value"] = "something else"
+    (tmp_path / "data" / "r" / "trajectories.jsonl").write_text("".join(json.dumps(row) + "\n" for row in kept))
+    done = hermes("batch", "replay", "r", "--json", "--no_tools", cwd=tmp_path)
+    assert done.code == 1
+    [first, second] = map(json.loads, done.out.splitlines())
+    assert first["differences"][0].partition(": ")[2].startswith("what gpt said was “something else”")
+    assert second["differences"] == []
 
 
 def test_distributions_are_listed(tmp_path: Path) -> None:

@@ -59,6 +59,22 @@ def kept_by_prompt(folder: RunFolder) -> Iterator[list[Record]]:
         yield [standing.read() for standing in sorted(standings)]
 
 
+def settled_rows(folder: RunFolder) -> Iterator[tuple[str, Record]]:
+    """Every settled row with its outcome; of a row that failed more than once the last failure."""
+    settled: set[str] = set()
+    for kept in kept_rows(folder):
+        settled.add(identity(kept.record))
+        yield "kept", kept.record
+    for kept in lines_of(folder.rejected):
+        if (row := identity(kept.record)) not in settled:
+            settled.add(row)
+            yield "rejected", kept.record
+    last = {identity(kept.record): kept.record for kept in lines_of(folder.failed)}
+    for row, record in last.items():
+        if row not in settled:
+            yield "failed", record
+
+
 def _newer(path: Path, folder: RunFolder) -> bool:
     """Whether a batch may hold rows that are not merged: rows taken out of the dataset stay in theirs."""
     merged = folder.trajectories
