@@ -273,6 +273,7 @@ class RowAgents:
         seed: of the embedded model.
         wait_out: called while the endpoint is down, see `agent.ask`.
         deltas: whether pieces of replies are emitted.
+        around: puts something around each client, see `Clients`.
     """
 
     def __init__(
@@ -283,13 +284,13 @@ class RowAgents:
         seed: int = 0,
         wait_out: WaitOut | None = None,
         deltas: bool = False,
+        around: Around | None = None,
     ) -> None:
         self.clients = Clients(resolved, pool_limit=pool_limit, seed=seed, paced=False, around=around)
         broker = Broker(attended=False)
         self._assembly = Assembly(resolved, broker, clients=self.clients, deltas=deltas, wait_out=wait_out)
         self._supervisor = Supervisor(_unheard)
         self._assembly.extra_tools = Delegation(
-        around: puts something around each client, see `Clients`.
             self._supervisor,
             self._assembly,
             KeepsNothing(),
@@ -300,7 +301,6 @@ class RowAgents:
         self.redactor = self._assembly.redactor
 
     async def build(self, spec: AgentSpec, *, history: Sequence[Message] = (), prompt: str = "") -> Agent:
-        around: Around | None = None,
         """A row's agent; hosts in `prompt` count as named by a person. Raises as `Assembly.build` does.
 
         Raises:
