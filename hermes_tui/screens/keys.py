@@ -38,6 +38,7 @@ def key_rows() -> tuple[KeyRow, ...]:
         *_agents(),
         *_agent(),
         *_board(),
+        *_batch(),
         *_lists(),
     )
 
@@ -63,6 +64,13 @@ def _everywhere() -> tuple[KeyRow, ...]:
             _("the board; also 3 where nothing is typed"),
             "app.screen('kanban')",
             ("alt+3", "f4", "3"),
+        ),
+        KeyRow(
+            group,
+            "Alt+4, F5",
+            _("batch runs; also 4 where nothing is typed"),
+            "app.screen('batch')",
+            ("alt+4", "f5", "4"),
         ),
         KeyRow(group, "Ctrl+N", _("next question that waits for you"), "screen.next_request", ("ctrl+n",)),
         KeyRow(group, "Ctrl+T", _("work sidebar; again: back to the prompt"), "screen.work", ("ctrl+t",)),
@@ -189,31 +197,56 @@ def _agent() -> tuple[KeyRow, ...]:
 
 def _board() -> tuple[KeyRow, ...]:
     group = _("Board")
+    rows = (
+        ("Enter", _("the card in full; there: open a run, or the other card"), "open"),
+        ("Space", _("more of the card below the board"), "peek"),
+        ("n", _("write a new card"), "new"),
+        ("e", _("change the card"), "edit"),
+        ("H", _("move it left: take it back, let it go on, send it back, reopen"), "move(-1)"),
+        ("L", _("move it right: block, have it reviewed, done, accept, put away"), "move(1)"),
+        ("a", _("answer what its worker asks, also 1 2 3 4; unblock it with a comment"), "answer"),
+        ("m", _("tell its worker something"), "message"),
+        ("A", _("accept what was handed in"), "accept"),
+        ("b", _("send it back with a note"), "send_back"),
+        ("c", _("comment"), "comment"),
+        ("p", _("priority"), "priority"),
+        ("g", _("give it to another profile"), "assign"),
+        ("r", _("try again: unblock, take from its worker, reopen"), "again"),
+        ("x", _("stop it: block with a reason; its worker ends"), "stop"),
+        ("d", _("what its worker changed"), "changes"),
+        ("y", _("copy its result"), "copy"),
+        ("/", _("filter"), "filter"),
+        ("B", _("another board"), "boards"),
+        ("s", _("start or stop working this board"), "work"),
+    )
     return (
         KeyRow(group, "← →, h l", _("column"), "", ("left", "right", "h", "l")),
         KeyRow(group, "↑ ↓, k j, PgUp PgDn, Home End", _("card")),
-        KeyRow(group, "Enter", _("the card in full; there: open a run, or the other card"), "", ("enter",)),
-        KeyRow(group, "Space", _("more of the card below the board"), "", ("space",)),
-        KeyRow(group, "n, e", _("write a new card, change this one"), "", ("n", "e")),
-        KeyRow(group, "H, L", _("move it: let it go on, block, have it reviewed, done, put away"), "", ("H", "L")),
-        KeyRow(
-            group,
-            "a, 1 2 3 4",
-            _("answer what its worker asks; unblock it with a comment"),
-            "",
-            ("a",),
-        ),
-        KeyRow(group, "m", _("tell its worker something"), "", ("m",)),
-        KeyRow(group, "A, b", _("accept what was handed in, send it back with a note"), "", ("A", "b")),
-        KeyRow(group, "c, p, g", _("comment, priority, the profile it is for"), "", ("c", "p", "g")),
-        KeyRow(group, "r", _("try again: unblock, take from its worker, reopen"), "", ("r",)),
-        KeyRow(group, "x", _("stop it: block with a reason; its worker ends"), "", ("x",)),
-        KeyRow(group, "d, y", _("what its worker changed, copy its result"), "", ("d", "y")),
-        KeyRow(group, "/, B", _("filter, another board"), "", ("slash", "B")),
-        KeyRow(group, "s", _("start or stop working this board"), "", ("s",)),
+        *(KeyRow(group, keys, words, f"board.{action}", (_BOUND.get(keys, keys),)) for keys, words, action in rows),
         KeyRow(group, "q, Esc", _("back; nothing is stopped"), "", ("q",)),
         KeyRow(group, _("x e g, Enter in a plan"), _("leave a card out, change it, another profile, create all")),
         KeyRow(group, _("Ctrl+S in a form"), _("save the card")),
+    )
+
+
+_BOUND = {"/": "slash", "Enter": "enter", "Space": "space"}
+"""The toolkit's names of keys that people call otherwise."""
+
+
+def _batch() -> tuple[KeyRow, ...]:
+    group = _("Batch")
+    return (
+        KeyRow(group, "Enter", _("open the run; in a run the row: what it says, live while it runs"), "", ("enter",)),
+        KeyRow(group, "n", _("start a run by a form"), "", ("n",)),
+        KeyRow(group, "p", _("pause, go on; a run that nobody works is resumed"), "", ("p",)),
+        KeyRow(group, "+ -", _("rows at once, while it runs"), "", ("plus", "minus")),
+        KeyRow(group, "r, R", _("run the chosen failed row again, all failed rows"), "", ("r", "R")),
+        KeyRow(group, "x", _("stop the run in order; with no run: make a sample file"), "", ("x", "X")),
+        KeyRow(group, "e, y", _("export for a trainer, copy the row's answer"), "", ("e", "y")),
+        KeyRow(group, "f, /", _("which rows: all, running, failed, rejected, kept; by text"), "", ("f", "slash")),
+        KeyRow(group, "s, c", _("sort, columns"), "", ("s", "c")),
+        KeyRow(group, "Tab", _("statistics; beside the table where there is room"), "", ("tab",)),
+        KeyRow(group, "[ ]", _("in a row: the one beside it"), "", ("left_square_bracket", "right_square_bracket")),
     )
 
 

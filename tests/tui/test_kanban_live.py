@@ -389,3 +389,16 @@ async def test_another_board_is_made_and_gone_to(serve: Serve, tmp_path: Path) -
         await app.until(lambda: not isinstance(app.app.screen, KanbanScreen))
         await app.say("/kanban board default")
         await app.until(lambda: isinstance(app.app.screen, KanbanScreen) and "k1 first" in app.screen)
+
+
+async def test_what_keys_do_is_in_the_palette_too(serve: Serve, tmp_path: Path) -> None:
+    async with live(settings(serve([say("unused")])), tmp_path, width=120, height=36) as app:
+        (one,) = await made(app, "first")
+        screen = await opened(app)
+        await app.until(lambda: screen.view.chosen == one)
+        await app.pilot.press("ctrl+p", *"give it to another")
+        await app.shows("give it to another profile")
+        await app.pilot.press("enter")
+        await app.shows(f"Who works {one}?")
+        await typed(app, "writer")
+        await app.shows("no profile writer here")
