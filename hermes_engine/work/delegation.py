@@ -264,12 +264,12 @@ class Delegation:
 
         Raises StateError: it cannot be recorded.
         """
-        spec = dataclasses.replace(spec, name=self._supervisor.free_name(spec.name))
         if place is not None:
             spec = dataclasses.replace(spec, cwd=place.cwd)
         title = one_line(maker.redactor.text(title or prompt), 80)
         if known is None:
             known = Known(*await self._keeper.open(spec, title=title, parent=origin.owner))
+        spec = dataclasses.replace(spec, name=self._supervisor.free_name(spec.name))  # no wait until it is entered
         session = known.session
         conversation = Conversation(
             session,
@@ -304,6 +304,11 @@ class Delegation:
         """Starts an opened conversation, which is let go when it has ended."""
         conversation.on_end = lambda: self._open.pop(conversation.id, None)
         conversation.begin(prompt, by_person=by_person)
+
+    def drop(self, conversation: Conversation) -> None:
+        """Lets an opened conversation go that is not to begin after all."""
+        self._open.pop(conversation.id, None)
+        self._supervisor.finish(conversation.agent_id, Ending("cancelled", error="it was not wanted any more"))
 
     def _owner(self, ctx: ToolContext) -> str:
         row = self._supervisor.row(ctx.agent)

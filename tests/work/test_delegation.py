@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from hermes_engine.events import AgentStarted
 from tests.server.answers import hang, status
 from tests.work.support import Heard, by_prompt, call, first_user, say, spawn
 
@@ -19,6 +20,8 @@ def test_results_come_back_in_order_one_for_each(hear: Callable[..., Heard]) -> 
     assert (results["ok"], results["failed"]) == (3, 0)
     assert [entry["answer"] for entry in results["results"]] == ["done: task a", "done: mind\n\ntask b", "done: task c"]
     assert [entry["index"] for entry in results["results"]] == [0, 1, 2]
+    names = [event.name for event in heard.of(AgentStarted) if event.kind == "child"]
+    assert sorted(names) == ["task", "task-2", "task-3"], "each can be named, also when they start at once"
     assert all(entry["status"] == "ok" and entry["error"] is None for entry in results["results"])
     assert ended.usage.total_tokens == 5 * 15, "children count towards their parent"
     assert [row.title for row in heard.engine.agents()[1:]] == ["task a", "task b", "task c"]
