@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import sys
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from hermes_engine.board import Board, CardDraft
+from hermes_engine.board import CardDraft
 from hermes_tui.screens.agents.agent import AgentScreen
 from hermes_tui.screens.kanban.card import CardScreen
 from hermes_tui.screens.kanban.screen import KanbanScreen
+from hermes_tui.widgets.cards import column_name
 from tests.conftest import Serve
-from tests.server.answers import Answer, Seen, call, hang, say
+from tests.server.answers import Answer, Seen, call, say
+from tests.tui.boards import board_of, enable, made, opened, stands, typed
 from tests.tui.drawing import CONTROLS, MARKUP, has_control
-from tests.tui.live import Live, live, settings
+from tests.tui.live import live, settings
 from tests.work.support import Heard
 
 pytestmark = pytest.mark.slow
@@ -29,44 +28,8 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(autouse=True)
 def home(isolated_home: Path) -> Path:
     """A home where the toolset is enabled."""
-    isolated_home.mkdir(parents=True)
-    (isolated_home / "config.yaml").write_text("toolsets: [file, kanban]\nkanban: {retry_seconds: 0.05}\n")
+    enable(isolated_home)
     return isolated_home
-
-
-def board_of(app: Live) -> Board:
-    """The board itself."""
-    assert app.desk.engine is not None
-    return app.desk.engine.kanban.board()
-
-
-async def made(app: Live, *titles: str) -> list[str]:
-    """Cards made behind the screen's back; their ids."""
-    await app.ready()
-    return [card.id for card in await asyncio.to_thread(lambda: board_of(app).create_all(map(CardDraft, titles)))]
-
-
-async def opened(app: Live) -> KanbanScreen:
-    """The board in view."""
-    await app.pilot.press("alt+3")
-    await app.until(lambda: isinstance(app.app.screen, KanbanScreen) and app.app.screen.deck.ready)
-    screen = app.app.screen
-    assert isinstance(screen, KanbanScreen)
-    return screen
-
-
-async def stands(app: Live, card: str, state: str) -> None:
-    """Waits until a card is in a state."""
-    end = time.monotonic() + 15
-    while (await asyncio.to_thread(board_of(app).card, card)).status != state:
-        assert time.monotonic() < end, app.screen
-        await asyncio.sleep(0.02)
-
-
-async def typed(app: Live, text: str) -> None:
-    """A line typed into what is open."""
-    await app.pilot.press(*text)
-    await app.pilot.press("enter")
 
 
 def finishing(seen: Seen) -> Answer:
@@ -240,7 +203,7 @@ async def test_a_board_of_500_cards_draws_what_is_in_view(serve: Serve, tmp_path
         await app.ready()
         await asyncio.to_thread(lambda: board_of(app).create_all(CardDraft(f"card {n}") for n in range(500)))
         screen = await opened(app)
-        await app.shows("TODO  500")
+        await app.shows(f"{column_name('todo')}  500")
         before = screen.view.made
         screen.draw()
         assert screen.view.made - before <= 10
@@ -258,83 +221,6 @@ async def test_a_database_that_cannot_be_read_is_one_line(serve: Serve, tmp_path
         await app.shows("kanban.db")
         await app.pilot.press("n", "escape", "s", "B", "escape", "escape")
         await app.until(lambda: not isinstance(app.app.screen, KanbanScreen))
-
-
-PLAN = json.dumps(
-    {
-        "cards": [
-            {"title": "collect", "body": "find three", "assignee": "default"},
-            {"title": "write", "body": "two pages", "assignee": "default", "after": [1]},
-            {"title": "check", "body": "numbers", "assignee": "default", "after": [2]},
-        ]
-    }
-)
-
-
-async def test_a_goal_becomes_cards_only_when_the_person_says_yes(serve: Serve, tmp_path: Path) -> None:
-    async with live(settings(serve([say(PLAN)])), tmp_path, width=100, height=30) as app:
-        await app.ready()
-        await app.say("/kanban a report on caching")
-        await app.shows("3 cards for the board")
-        assert board_of(app).cards() == ()
-        await app.pilot.press("down", "x")
-        await app.shows("2 cards for the board")
-        await app.pilot.press("e")
-        await app.shows("Card of the plan")
-        await app.pilot.press(*" twice", "ctrl+s")
-        await app.shows("check twice")
-        await app.pilot.press("enter")
-        await app.shows("2 cards are on the board")
-        cards = board_of(app).cards()
-        assert [(card.title, card.parents) for card in cards] == [("collect", ()), ("check twice", ("k1",))]
-
-
-async def test_esc_gives_up_a_plan_that_takes_long(serve: Serve, tmp_path: Path) -> None:
-    server = serve([hang(60)])
-    async with live(settings(server), tmp_path, width=100, height=30) as app:
-        await app.ready()
-        await app.say("/kanban a report on caching")
-        await app.shows("Esc gives up")
-        await app.until(lambda: server.open_requests == 1)
-        await app.pilot.press("escape")
-        await app.until(lambda: server.open_requests == 0)
-        await app.shows("Nothing was created")
-        assert board_of(app).cards() == ()
-
-
-async def test_a_new_card_is_written_in_a_form(serve: Serve, tmp_path: Path) -> None:
-    async with live(settings(serve([say("unused")])), tmp_path, width=100, height=30) as app:
-        (one,) = await made(app, "first")
-        screen = await opened(app)
-        await app.pilot.press("n")
-        await app.shows("New card")
-        await app.pilot.press(*"second", "tab", *"line one", "enter", *"line two", "tab", *"nobody", "tab", *"x", "tab")
-        await app.pilot.press(*one, "ctrl+s")
-        await app.shows("the priority is a whole number")
-        await app.pilot.press("tab", "tab", "tab", "backspace", "4", "ctrl+s")
-        await app.until(lambda: screen.view.chosen == "k2")
-        card = await asyncio.to_thread(board_of(app).card, "k2")
-        assert (card.title, card.body, card.assignee, card.priority) == ("second", "line one\nline two", "nobody", 4)
-        assert card.parents == (one,)
-
-
-async def test_the_app_asks_once_whether_to_go_on_and_starts_nothing(serve: Serve, tmp_path: Path) -> None:
-    load: Callable[..., object] = settings(serve([say("unused")]))
-    async with live(load, tmp_path, width=100) as app:  # type: ignore[arg-type]
-        await app.ready()
-        await app.say("/kanban start")
-        await app.shows("is worked; /kanban stop")
-    async with live(load, tmp_path, width=100) as app:  # type: ignore[arg-type]
-        await app.shows("The board default was worked here. Go on?")
-        assert app.desk.engine is not None
-        assert app.desk.engine.kanban.dispatched() == ()
-        await app.say("/kanban stop default")
-        await app.shows("is not worked here")
-    async with live(load, tmp_path, width=100) as app:  # type: ignore[arg-type]
-        await app.ready()
-        await app.say("/kanban board nowhere")
-        await app.shows("nowhere")
-        assert "Go on?" not in app.screen
 
 
 async def test_a_worker_of_another_program_is_seen_and_answered_here(serve: Serve, tmp_path: Path) -> None:
@@ -371,34 +257,3 @@ async def test_ctrl_n_goes_round_the_cards_that_need_the_person(serve: Serve, tm
         assert screen.view.chosen == two
         await app.pilot.press("ctrl+n")
         assert screen.view.chosen == one
-
-
-async def test_another_board_is_made_and_gone_to(serve: Serve, tmp_path: Path) -> None:
-    async with live(settings(serve([say("unused")])), tmp_path, width=120, height=36) as app:
-        await made(app, "first")
-        screen = await opened(app)
-        await app.shows("k1 first")
-        await app.pilot.press("B")
-        await app.shows("a new name makes a board")
-        await typed(app, "auth")
-        await app.until(lambda: screen.deck.slug == "auth" and "TODO  0" in app.screen)
-        assert board_of(app).slug == "auth"
-        await app.pilot.press("slash", *"fir", "enter")
-        await app.shows("Esc clears /fir")
-        await app.pilot.press("escape", "escape")
-        await app.until(lambda: not isinstance(app.app.screen, KanbanScreen))
-        await app.say("/kanban board default")
-        await app.until(lambda: isinstance(app.app.screen, KanbanScreen) and "k1 first" in app.screen)
-
-
-async def test_what_keys_do_is_in_the_palette_too(serve: Serve, tmp_path: Path) -> None:
-    async with live(settings(serve([say("unused")])), tmp_path, width=120, height=36) as app:
-        (one,) = await made(app, "first")
-        screen = await opened(app)
-        await app.until(lambda: screen.view.chosen == one)
-        await app.pilot.press("ctrl+p", *"give it to another")
-        await app.shows("give it to another profile")
-        await app.pilot.press("enter")
-        await app.shows(f"Who works {one}?")
-        await typed(app, "writer")
-        await app.shows("no profile writer here")

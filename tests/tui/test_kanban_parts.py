@@ -16,7 +16,7 @@ from hermes_tui.screens.kanban.deck import deck, face, in_short
 from hermes_tui.screens.kanban.moves import again, no_step, step, steps
 from hermes_tui.screens.kanban.planning import without
 from hermes_tui.screens.kanban.screen import KanbanScreen
-from hermes_tui.widgets.cards import CardFace, card_lines, ghosts, head
+from hermes_tui.widgets.cards import CardFace, card_lines, column_name, ghosts, head
 from hermes_tui.widgets.facts import WorkFacts
 from hermes_tui.widgets.glyphs import ASCII
 from hermes_tui.widgets.times import age_short
@@ -143,7 +143,7 @@ async def test_columns_out_of_view_are_counted_at_their_sides() -> None:
         screen.draw()
         assert screen.view.chosen == "k8"
         await pilot.press("h")
-        assert screen.view.plain[0].startswith(" < TODO 3")
+        assert screen.view.plain[0].startswith(f" < {column_name('todo')} 3")
         assert screen.view.plain[0].endswith(">")
         assert screen.view.plain[1].strip() == "RUNNING  2/3"
 
