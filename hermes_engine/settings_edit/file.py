@@ -171,14 +171,17 @@ def _dress(data: Any, known: set[int]) -> None:
 
 
 def _quoted_if_needed(text: Any) -> Any:
-    """Text that bare would read as a number, a yes or nothing (YAML 1.1 reads more so than 1.2) gets quotes."""
+    """Text that bare would read as a number, a yes or nothing, on a line or between braces, gets quotes."""
     import yaml
     from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
     if not isinstance(text, str):
         return text
     try:
-        same = yaml.safe_load(text) == text
+        same = yaml.safe_load(text) == text and yaml.safe_load(f"{{a: {text}, b: [{text}]}}") == {
+            "a": text,
+            "b": [text],
+        }
     except (yaml.YAMLError, ValueError):
         same = False
     return text if same else DoubleQuotedScalarString(text)

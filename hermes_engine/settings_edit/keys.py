@@ -78,7 +78,11 @@ def typed_value(key: KeyPath, value: Any, model: type[Section] = Settings) -> An
         for name in key:
             found = found.get(name) if isinstance(found, dict) else getattr(found, name)
         if isinstance(found, tuple):
-            return [part.strip() for part in str(candidate).split(",")] if key == ("toolsets",) else [candidate]
+            return (
+                [part.strip() for part in str(candidate).split(",") if part.strip()]
+                if key == ("toolsets",)
+                else [candidate]
+            )
         return candidate if isinstance(found, Section) else found
     raise UsageError(str(fault).removeprefix("value: ") if fault else f"{'.'.join(key)} cannot have that value")
 

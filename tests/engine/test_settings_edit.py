@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hermes_engine.errors import ConfigError, StateError, UnknownName, UsageError
@@ -277,6 +277,8 @@ trees = st.recursive(
     st.text(max_size=12),
     st.sampled_from([None, True, False]),
 )
+@example({"u": None}, "?0", None)
+@example({"u": [None]}, "a: b", True)
 def test_setting_a_value_changes_that_value_alone(values: dict[str, Any], model: str, flow: bool | None) -> None:
     text = yaml.safe_dump(values, allow_unicode=True, default_flow_style=flow) if values else "# nothing yet\n"
 
