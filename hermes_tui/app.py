@@ -54,6 +54,8 @@ class HermesApp(App[int]):
         Binding("2", "screen('agents')", _("Agents"), show=False, id="app.agents_plain"),
         Binding("alt+3,f4", "screen('kanban')", _("Board"), show=False, id="app.kanban", priority=True),
         Binding("3", "screen('kanban')", _("Board"), show=False, id="app.kanban_plain"),
+        Binding("alt+4,f5", "screen('batch')", _("Batch runs"), show=False, id="app.batch", priority=True),
+        Binding("4", "screen('batch')", _("Batch runs"), show=False, id="app.batch_plain"),
         Binding("ctrl+p", "palette", _("Everything by name"), show=False, id="app.palette"),
         Binding("ctrl+c", "interrupt", _("Stop, clear, quit"), show=False, id="app.interrupt"),
         Binding("ctrl+q,ctrl+d", "quit_or_ask", _("Quit"), show=False, id="app.quit"),
@@ -162,7 +164,7 @@ class HermesApp(App[int]):
             self.chat.say(NoticeBlock(line, "warning"))
         desk.branch = await desk.off_loop(lambda: git_branch(desk.cwd))
         await self.chat.sending.load_history()
-        await self.switching.ask_to_go_on()
+        self.run_worker(self.switching.ask_to_go_on(), exit_on_error=False)
         self.chat.refresh_facts()
         desk.pool.submit(warm_up)
         # what stands now stays: a collector that walks it again and again would be felt as stumbling keys
@@ -172,7 +174,7 @@ class HermesApp(App[int]):
     # Keys
 
     def action_screen(self, name: str, goal: str = "") -> None:
-        """Goes to a screen: chat, agents or kanban (with a goal to be planned into cards)."""
+        """Goes to a screen, see `Switching.go`."""
         self.switching.go(name, goal)
 
     async def action_agent(self, agent: str) -> None:

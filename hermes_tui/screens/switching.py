@@ -6,9 +6,11 @@ Screens beside the chat are loaded when they are first gone to.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from hermes_engine.errors import HermesError
 from hermes_tui.screens.steady import SteadyModal, SteadyScreen
 from hermes_tui.texts import _
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
     from hermes_engine.events import Event
     from hermes_tui.screens.agents.book import AgentsBook
+    from hermes_tui.screens.batch.book import BatchBook
     from hermes_tui.screens.host import Host
     from hermes_tui.screens.kanban.book import BoardBook
     from hermes_tui.widgets.facts import BoardFact
@@ -45,6 +48,13 @@ class Switching:
 
         return BoardBook(self._host.desk, self.book, self._board_changed)
 
+    @cached_property
+    def batch(self) -> BatchBook:
+        """What is known of batch runs."""
+        from hermes_tui.screens.batch.book import BatchBook
+
+        return BatchBook(self._host.desk)
+
     def _board_in_short(self) -> BoardFact | None:
         """The board for header and sidebar, once it was opened or is worked; watched while the sidebar shows it."""
         engine, chat = self._host.desk.engine, self._host.chat
@@ -65,9 +75,10 @@ class Switching:
         from hermes_tui.commands.kanban import left_off
         from hermes_tui.widgets.blocks import NoticeBlock
 
-        desk = self._host.desk
-        engine = desk.engine
-        for slug in await desk.off_loop(lambda: left_off(engine)) if engine is not None else ():
+        engine, found = self._host.desk.engine, []
+        with suppress(HermesError):  # the board says so itself, where somebody looks at it
+            found = await self._host.desk.off_loop(lambda: left_off(engine)) if engine is not None else []
+        for slug in found:
             words = _("The board {board} was worked here. Go on? /kanban start {board} · /kanban stop {board}")
             self._host.chat.say(NoticeBlock(words.format(board=slug)))
 
@@ -95,8 +106,8 @@ class Switching:
         return max((screen.edited for screen in self._beside), default=0.0)
 
     def go(self, name: str, goal: str = "") -> None:
-        """Goes to a screen: chat, agents or kanban (with a `goal`, that is planned into cards). While a card or a list
-        lies over it, nothing happens.
+        """Goes to a screen: chat, agents, kanban (a `goal` is planned into cards) or batch (a `goal` names the run that
+        is shown). While a card or a list lies over it, nothing happens.
         """
         if isinstance(self._app.screen, SteadyModal):
             return
@@ -110,6 +121,17 @@ class Switching:
                 self._app.push_screen(AgentsScreen(self._host, self.book))
         elif name == "kanban":
             self._go_to_board(goal)
+        elif name == "batch":
+            self._go_to_batch(goal)
+
+    def _go_to_batch(self, run: str) -> None:
+        from hermes_tui.screens.batch.runs import RunsScreen
+
+        if not self._back_to(lambda screen: isinstance(screen, RunsScreen)):
+            self._back_to(lambda screen: screen is self._app.screen_stack[0])
+            self._app.push_screen(RunsScreen(self._host, self.book, self.batch))
+        if run and isinstance(screen := self._app.screen, RunsScreen):
+            screen.call_after_refresh(screen.show_run, self.batch.place(run))
 
     def _go_to_board(self, goal: str) -> None:
         from hermes_tui.screens.kanban.screen import KanbanScreen
