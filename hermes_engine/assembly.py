@@ -320,8 +320,14 @@ class RowAgents:
 
     def _check_folders(self, spec: AgentSpec) -> None:
         """Raises SandboxFault for a folder that would open more than it should: rows name it, and rows are foreign."""
-        for folder in spec.confined.folders[1:] if spec.confined else ():
-            if reason := self._assembly.protected.against_opening(Path(os.path.realpath(folder))):
+        if spec.confined is None:
+            return
+        for folder in spec.confined.folders[1:]:
+            real = Path(os.path.realpath(folder))
+            reason = self._assembly.protected.against_opening(real)
+            if any(real.is_relative_to(os.path.realpath(path)) for path in spec.confined.hidden):
+                reason = "it holds the run's own files"
+            if reason:
                 raise SandboxFault(f"its cwd {folder} is not opened to a sandbox: {reason}")
 
     def instructions(self, spec: AgentSpec) -> str:

@@ -188,6 +188,7 @@ class Confined:
     Attributes:
         kind: bubblewrap | container.
         folders: may be read and written, at their own paths. The first is theirs alone, and their HOME.
+        hidden: folders that are empty for them where they lie in an open one.
         network: whether they reach the network.
         image: of the container.
         pull: whether an image that is not here is fetched.
@@ -195,6 +196,7 @@ class Confined:
 
     kind: Literal["bubblewrap", "container"]
     folders: tuple[Path, ...]
+    hidden: tuple[Path, ...] = ()
     network: bool = False
     image: str = ""
     pull: bool = False
@@ -205,11 +207,13 @@ class Box(Protocol):
 
     Attributes:
         folders: real paths of what is open; other files of this machine are not there for commands, and file tools
-            must not reach what commands cannot.
+            must not reach what commands cannot. The first is theirs alone.
+        hidden: real paths of what is empty for them although it lies in an open folder.
         outputs: folder for full outputs, which may be read.
     """
 
     folders: tuple[Path, ...]
+    hidden: tuple[Path, ...]
     outputs: Path
 
     async def open(self) -> None:

@@ -67,6 +67,7 @@ class Surroundings:
         image: of rows that name none, in containers.
         network: whether commands in a sandbox reach it.
         pull: whether an image that is not here is fetched.
+        results: folder of the run, which no row's commands see.
     """
 
     kind: Literal["local", "bubblewrap", "container"] = "local"
@@ -74,6 +75,7 @@ class Surroundings:
     image: str = ""
     network: bool = False
     pull: bool = False
+    results: Path | None = None
 
     def against(self, row: Row) -> str:
         """Why a row cannot run as it wants to, or ""."""
@@ -90,7 +92,8 @@ class Surroundings:
             return None
         folders = (folder,) if row.cwd is None else (folder, row.cwd)
         image = (row.image or self.image) if kind == "container" else ""
-        return Confined(kind, folders, self.network, image, self.pull)
+        hidden = (folder.parent, *((self.results,) if self.results else ()))
+        return Confined(kind, folders, hidden, self.network, image, self.pull)
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,7 +155,14 @@ def _surroundings(options: BatchOptions, settings: Settings, stored: dict[str, A
             find_program(settings.batch.container_command)
         except SandboxFault as fault:
             raise UsageError(f"--sandbox container: {fault}", hint=fault.hint) from None
-    around = Surroundings(kind, options.sandbox != "local", options.image or "", options.sandbox_network, options.pull)
+    around = Surroundings(
+        kind,
+        containers=options.sandbox != "local",
+        image=options.image or "",
+        network=options.sandbox_network,
+        pull=options.pull,
+        results=options.folder.absolute(),
+    )
     return around, reason
 
 

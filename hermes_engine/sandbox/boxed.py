@@ -56,16 +56,29 @@ class Boxed(ABC):
     def __init__(self, confined: Confined, env: Mapping[str, str]) -> None:
         self.confined, self.env = confined, env
         self.folders = tuple(dict.fromkeys(Path(os.path.realpath(folder)) for folder in confined.folders))
+        hidden = (Path(os.path.realpath(folder)) for folder in confined.hidden)
+        self.hidden = tuple(path for path in hidden if any(map(path.is_relative_to, self.folders[1:])))
         self.aside = self.folders[0].with_name(self.folders[0].name + ".aside")
         self.outputs = self.aside / "outputs"
+        self._empty = {path: self.aside / f"empty{number}" for number, path in enumerate(self.hidden)}
         self._opening = asyncio.Lock()
         self._opened = self._closed = False
 
     @property
-    def mounts(self) -> dict[Path, Path]:
-        """Path inside → folder of this machine; one named through a link stands at both paths."""
-        real = {Path(os.path.abspath(path)): Path(os.path.realpath(path)) for path in self.confined.folders}  # noqa: PTH100
-        return {folder: folder for folder in self.folders} | real
+    def mounts(self) -> list[tuple[Path, Path]]:
+        """Path inside and folder of this machine; later ones may lie in earlier ones.
+
+        A folder that is named through a link stands at both paths.
+        """
+        found: list[tuple[Path, Path]] = []
+        for folder in reversed(self.confined.folders):
+            real = Path(os.path.realpath(folder))
+            for inside in dict.fromkeys((real, Path(os.path.abspath(folder)))):  # noqa: PTH100 - the link's own path
+                found.append((inside, real))
+                for path, empty in self._empty.items():
+                    if path.is_relative_to(real):
+                        found.append((inside / path.relative_to(real), empty))
+        return found
 
     def sandbox(
         self,
@@ -88,7 +101,7 @@ class Boxed(ABC):
 
     async def _open(self) -> None:
         try:
-            for folder in (self.aside, self.outputs):
+            for folder in (self.aside, self.outputs, *self._empty.values()):
                 folder.mkdir(mode=DIR_MODE, exist_ok=True)
             await self._begin()
         except OSError as error:

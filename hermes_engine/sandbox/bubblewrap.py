@@ -169,7 +169,7 @@ class Bubble(Boxed):
                 words += ["--tmpfs", name] if Path(name).is_dir() else ["--ro-bind", "/dev/null", name]
         words += ["--dev", "/dev", "--dir", "/var/tmp", "--ro-bind", str(ENTER), _HOOK]
         words += ["--bind", str(self.aside / "tmp"), "/tmp"]
-        for inside, folder in self.mounts.items():
+        for inside, folder in self.mounts:
             words += ["--bind", str(folder), str(inside)]
         words += ["--ro-bind", str(self.outputs), str(self.outputs), "--chdir", str(self.folders[0])]
         return [*words, "--remount-ro", "/"]

@@ -167,11 +167,11 @@ class Container(Boxed):
             words += ["--pids-limit", str(limits.pids)]
         if limits.read_only:
             words += ["--read-only", "--tmpfs", "/tmp"]
-        mounts = [(folder, str(inside), "") for inside, folder in self.mounts.items()]
-        mounts += [(self._post, _POST, ""), (self.outputs, str(self.outputs), ",readonly")]
-        for folder, inside, more in mounts:
+        outputs = (self.outputs, self.outputs)
+        for inside, folder in (*self.mounts, (Path(_POST), self._post), outputs):
             if re.search(r'[,"\n]', f"{folder}{inside}"):
-                raise SandboxFault(f"the path {folder} cannot be mounted: it holds a comma, a quote or a line end")
+                raise SandboxFault(f"the path {inside} cannot be mounted: it holds a comma, a quote or a line end")
+            more = ",readonly" if folder == self.outputs else ""
             words += ["--mount", f"type=bind,source={folder},target={inside}{more}"]
         return [*words, "-w", str(self.folders[0]), "--entrypoint", "sh"]
 

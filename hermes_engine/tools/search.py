@@ -122,7 +122,7 @@ async def _by_content(ctx: ToolContext, root: Path, pattern: str, stop: threadin
         ) from None
     found = _Found(names=False)
     files = await in_thread(_listed, ctx.workspace, root, stop, found)
-    walls = [f"{folder}/" for folder in ctx.workspace.walls]
+    walls = ctx.workspace.walls
     if may_take_for_ever(pattern):
         hits = await _in_process(pattern, files, walls)
     else:
@@ -140,7 +140,7 @@ def may_take_for_ever(pattern: str) -> bool:
 
 
 def _in_here(
-    pattern: str, files: Sequence[str], stop: threading.Event, walls: Sequence[str]
+    pattern: str, files: Sequence[str], stop: threading.Event, walls: search_match.Walls
 ) -> list[search_match.Found]:
     hits: list[search_match.Found] = []
     for hit in search_match.matches(pattern, files, stop.is_set, walls):
@@ -150,7 +150,7 @@ def _in_here(
     return hits
 
 
-async def _in_process(pattern: str, files: Sequence[str], walls: Sequence[str]) -> list[search_match.Found]:
+async def _in_process(pattern: str, files: Sequence[str], walls: search_match.Walls) -> list[search_match.Found]:
     asked = json.dumps({"pattern": pattern, "files": files, "most": MOST_MATCHES + 1, "walls": walls}).encode()
     child = await asyncio.create_subprocess_exec(
         sys.executable,

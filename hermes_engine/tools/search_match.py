@@ -11,6 +11,10 @@ import resource
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+Walls = Sequence[Sequence[str]]
+"""What is open to an agent that may not reach all of this machine, as beginnings of real paths with a slash at the
+end: what is its own, open folders, and what is hidden in those."""
+
 LINE = 300
 """Characters shown of a matching line."""
 SEARCHED = 2000
@@ -24,10 +28,10 @@ Found = tuple[int, int, str]
 
 
 def matches(
-    pattern: str, files: Iterable[str], stopped: Callable[[], bool] = lambda: False, walls: Sequence[str] = ()
+    pattern: str, files: Iterable[str], stopped: Callable[[], bool] = lambda: False, walls: Walls = ()
 ) -> Iterator[Found]:
     """The matching lines, file by file; binary, large and unreadable files are passed over, and, where there are
-    walls, those that turn out to lie outside of these folders. Raises re.error.
+    walls, those that turn out to lie outside of them. Raises re.error.
     """
     search = re.compile(pattern).search
     for place, path in enumerate(files):
@@ -35,7 +39,7 @@ def matches(
             return
         try:
             with open(path, "rb", opener=at_once) as stream:
-                if walls and not os.readlink(f"/proc/self/fd/{stream.fileno()}").startswith(tuple(walls)):  # noqa: PTH115
+                if walls and not lets(walls, os.readlink(f"/proc/self/fd/{stream.fileno()}")):  # noqa: PTH115
                     continue
                 content = stream.read(FILE + 1) or b""
         except OSError:
@@ -46,6 +50,13 @@ def matches(
         for number, line in enumerate(text.split("\n"), 1):
             if search(line[:SEARCHED]):
                 yield place, number, line.rstrip("\r")[:LINE]
+
+
+def lets(walls: Walls, path: str) -> bool:
+    """Whether a real path may be reached."""
+    own, folders, hidden = map(tuple, walls)
+    path = f"{path}/"
+    return path.startswith(own) or (path.startswith(folders) and not path.startswith(hidden))
 
 
 def at_once(path: str, flags: int) -> int:

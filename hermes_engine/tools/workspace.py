@@ -18,6 +18,7 @@ from hermes_engine.protocols import Box
 from hermes_engine.tools.ledger import LEDGER, Look
 from hermes_engine.tools.pinned import held, held_parent
 from hermes_engine.tools.protected import Protected, against_kind
+from hermes_engine.tools.search_match import Walls, lets
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +114,17 @@ class Workspace:
 
     def against_walls(self, path: Path) -> str | None:
         """Why a resolved path is out of reach whatever stands there, or None."""
-        if self.box is None or any(map(path.is_relative_to, self.walls)):
+        if self.box is None or lets(self.walls, str(path)):
             return None
         return "it lies outside of the folders that are open here"
 
     @property
-    def walls(self) -> tuple[Path, ...]:
-        """The folders that are open when not all of this machine is, else ()."""
-        return (*self.box.folders, self.box.outputs) if self.box else ()
+    def walls(self) -> Walls:
+        """What is open when not all of this machine is, else ()."""
+        if self.box is None:
+            return ()
+        parts = (self.box.folders[0], self.box.outputs), self.box.folders[1:], self.box.hidden
+        return tuple(tuple(f"{folder}/" for folder in part) for part in parts)
 
     def held(self, target: Path) -> AbstractContextManager[Path]:
         """A path to read a resolved file by, which no command can make another. Raises OSError on entering."""

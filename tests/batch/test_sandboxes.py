@@ -185,6 +185,30 @@ def test_a_row_opens_no_folder_that_holds_what_is_closed(serve: Serve, tmp_path:
     assert "is not opened to a sandbox" in failed["reason"]
 
 
+@pytest.mark.parametrize("kind", ["bubblewrap", "container"])
+def test_a_cwd_around_the_run_shows_no_other_row_and_no_result(
+    serve: Serve, tmp_path: Path, request: pytest.FixtureRequest, kind: str
+) -> None:
+    image = request.getfixturevalue("image" if kind == "container" else "bubblewrap_here")
+    look = "echo x > ~/mine; cat ~/mine; ls data/run; echo bad > data/run/run.json; find work -name note; echo y > seen"
+    own = {"image": image} if kind == "container" else {}
+    table: dict[str, list[tuple[str, dict[str, Any]]]] = {
+        "a": [("terminal", {"command": look}), ("read_file", {"path": "data/run/run.json"})],
+        "b": [("terminal", {"command": "echo secret > note; echo $HOME"})],
+    }
+    rows = [{"prompt": "b"}, {"prompt": "a", "cwd": ".", **own}]
+    more: dict[str, Any] = {"sandbox": "auto", "work_dir": tmp_path / "work", "keep_work": True, "num_workers": 1}
+    done = run(tmp_path, serve(by_prompt(table)), rows, **more)
+    assert done.counts == {"total": 2, "kept": 2}
+    shown, read = results(done, 1)
+    assert shown == "x"
+    assert "outside of the folders that are open here" in read
+    assert (tmp_path / "seen").read_text() == "y\n"
+    assert len(list((tmp_path / "work").glob("*/*/note"))) == 1
+    again = run(tmp_path, serve(by_prompt({})), [{"prompt": "c", "cwd": "data/run", **own}], resume=True)
+    assert "it holds the run's own files" in again.rows("failed.jsonl")[0]["reason"]
+
+
 def test_a_resume_keeps_the_sandbox_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dataset(tmp_path / "prompts.jsonl", ["a"])
     here = ""

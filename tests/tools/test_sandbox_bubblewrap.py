@@ -37,7 +37,7 @@ class Row:
         self.folder = folder
         self.folder.mkdir(exist_ok=True)
         environ = {**os.environ, "MY_API_KEY": "a-secret", "LC_TIME": "C"}
-        self.box = Bubble(Confined("bubblewrap", (folder, *others), network), boxed_env(environ))
+        self.box = Bubble(Confined("bubblewrap", (folder, *others), network=network), boxed_env(environ))
         self.sandbox: BoxedSandbox = self.box.sandbox("tester", owner=True)
 
     async def run(self, command: str, *, cwd: Path | None = None, timeout: float | None = 30) -> CommandResult:

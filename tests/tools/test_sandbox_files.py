@@ -120,19 +120,45 @@ def test_what_is_held_stays_what_it_is(row: Path, tmp_path: Path) -> None:
     (row / "d").mkdir()
     (row / "d" / "note").write_text("open\n")
     outside = tmp_path / "outside"
-    with held(row / "d" / "note", [row]) as place, held_parent(row / "d" / "deep" / "new", [row]) as new:
+    walls = ((f"{row}/",), (), ())
+    with held(row / "d" / "note", walls) as place, held_parent(row / "d" / "deep" / "new", walls) as new:
         (row / "d").rename(row / "e")
         (row / "d").symlink_to(outside)
         assert place.read_text() == "open\n"
         new.write_text("made")
     assert (row / "e" / "deep" / "new").read_text() == "made"
-    with pytest.raises(OSError, match="outside"), held(row / "d" / "note", [row]):
+    with pytest.raises(OSError, match="outside"), held(row / "d" / "note", walls):
         pass
-    with pytest.raises(OSError, match="outside"), held_parent(row / "d" / "deep" / "new", [row]):
+    with pytest.raises(OSError, match="outside"), held_parent(row / "d" / "deep" / "new", walls):
         pass
     with pytest.raises(OSError, match="outside"):
-        open_inside(row / "d", os.O_RDONLY | os.O_DIRECTORY, [row])
+        open_inside(row / "d", os.O_RDONLY | os.O_DIRECTORY, walls)
     os.mkfifo(row / "pipe")
-    with pytest.raises(OSError, match="no ordinary file"), held(row / "pipe", [row]):
+    with pytest.raises(OSError, match="no ordinary file"), held(row / "pipe", walls):
         pass
     assert [path.name for path in outside.iterdir()] == ["note"]
+
+
+async def test_what_is_hidden_in_an_open_folder_is_out_of_reach(
+    tmp_path: Path, row: Path, make_hands: MakeHands
+) -> None:
+    """A project that holds the rows' folders and the run's results."""
+    project, other = tmp_path, tmp_path / "work" / "row-2"
+    own = tmp_path / "work" / "row-1"
+    for folder in (own, other, tmp_path / "data" / "run"):
+        folder.mkdir(parents=True)
+        (folder / "note").write_text("needle\n")
+    confined = Confined("bubblewrap", (own, project), (tmp_path / "work", tmp_path / "data" / "run"))
+    box = Bubble(confined, {})
+    results = tmp_path / "data" / "run"
+    shown = [(tmp_path / "work", box.aside / "empty0"), (results, box.aside / "empty1")]
+    assert box.mounts == [(project, project), *shown, (own, own)]
+    hands = make_hands(place=Workspace(project, Home(tmp_path / ".h"), outputs=box.outputs, box=box))
+    for path in ("work/row-2/note", "data/run/note", "work", "data/run"):
+        assert "outside of the folders" in (await hands.call("read_file", path=path)).text
+        assert (await hands.call("write_file", path=f"{path}/x", content="x")).status == "error"
+    (tmp_path / "data" / "here").write_text("needle\n")
+    found = (await hands.call("search_files", pattern="needle")).text.splitlines()
+    assert found == ["data/here:1: needle"], "what is its own is found where it is"
+    assert (await hands.call("search_files", pattern="needle", path=str(own))).text == "work/row-1/note:1: needle"
+    assert (await hands.call("read_file", path=str(own / "note"))).text == "needle"
