@@ -113,6 +113,7 @@ def _dumped(text: str, change: Change) -> str:
     yaml.preserve_quotes = True
     yaml.width = 1 << 16
     yaml.indent(*_indents(source))
+    yaml.representer.add_representer(float, _float)
     data = yaml.load(source)
     head = ""
     if data is None:
@@ -124,6 +125,15 @@ def _dumped(text: str, change: Change) -> str:
     out = StringIO()
     yaml.dump(data, out)
     return (head + out.getvalue()).replace("\n", newline)
+
+
+def _float(representer: Any, value: float) -> Any:
+    """A number as every reader of YAML takes it for one: `1e-05` is text to some, `1.0e-05` is not."""
+    text = {"inf": ".inf", "-inf": "-.inf", "nan": ".nan"}.get(repr(value), repr(value))
+    mantissa, sign, power = text.partition("e")
+    if sign and "." not in mantissa:
+        text = f"{mantissa}.0e{power}"
+    return representer.represent_scalar("tag:yaml.org,2002:float", text)
 
 
 def _indents(text: str) -> tuple[int, int, int]:

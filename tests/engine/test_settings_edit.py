@@ -290,6 +290,8 @@ def test_setting_a_value_changes_that_value_alone(values: dict[str, Any], model:
 
 
 @given(st.sampled_from([".".join(path) for path in known_keys()]), scalars | st.floats())
+@example("limits.max_cost_usd", 1e-05)
+@example("toolsets", "")
 def test_a_typed_value_is_set_or_refused_in_words(key: str, value: Any) -> None:
     from tempfile import TemporaryDirectory
 
