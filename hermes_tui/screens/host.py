@@ -29,8 +29,8 @@ MAX_CLIPBOARD = 70_000
 OVERLAYS = frozenset({"model", "mode", "theme", "keys", "sessions", "palette"})
 """Overlays this version has."""
 
-SCREENS = ("chat", "agents", "kanban")
-"""Screens this version has, of chat, agents, kanban, batch; the header names them."""
+SCREENS = ("chat", "agents", "kanban", "batch")
+"""The screens; the header names them."""
 
 
 class Host:
@@ -78,10 +78,10 @@ class Host:
 
     def open_screen(self, name: str, **options: str) -> bool:
         """Opens a screen or an overlay; False when there is none of that name. `agent` of agents: only that one; `goal`
-        of the board: to be planned into cards.
+        of the board: to be planned into cards; `run` of batch: to be shown.
         """
         if name in SCREENS:
-            agent, goal = options.get("agent", ""), options.get("goal", "")
+            agent, goal = options.get("agent", ""), options.get("goal") or options.get("run", "")
             self._soon(self._run_action, f"agent({agent!r})" if agent else f"screen({name!r}, {goal!r})")
             return True
         if name == "clear":
