@@ -13,12 +13,12 @@ from hermes_tui.screens.agents.base import AgentsBase
 from hermes_tui.screens.agents.letters import AgentTranscript
 from hermes_tui.screens.agents.list import AgentList
 from hermes_tui.screens.agents.screen import AgentsScreen
-from hermes_tui.screens.chat import ChatScreen
 from hermes_tui.screens.batch.base import BatchBase
 from hermes_tui.screens.batch.run import RunScreen
 from hermes_tui.screens.batch.runs import RunsScreen
 from hermes_tui.screens.batch.table import Table
 from hermes_tui.screens.batch.trace import RowTranscript
+from hermes_tui.screens.chat import ChatScreen
 from hermes_tui.screens.kanban.base import KanbanBase
 from hermes_tui.screens.kanban.card import CardScreen
 from hermes_tui.screens.kanban.page import Page
