@@ -14,6 +14,7 @@ from hermes_engine.batch.books import Books
 from hermes_engine.batch.dataset import Dataset
 from hermes_engine.batch.filters import Verdict, invented_tools, judged
 from hermes_engine.batch.floor import Floor, RowAtWork
+from hermes_engine.batch.forecast import Forecast
 from hermes_engine.batch.health import FirstTries, Outage, Rejects
 from hermes_engine.batch.job import Job, Record, Row, RowResult
 from hermes_engine.batch.ledger import Ledger
@@ -60,6 +61,7 @@ class Crew:
     quality: Quality
     emit: Emitter
     stop: Callable[[str], None]
+    forecast: Forecast
     recording: Recording | None = None
     stopped_for_all: bool = False
     """The run ends because every row is refused for the same reason."""
@@ -133,6 +135,7 @@ class Crew:
     async def _settle(self, task: Task, row: Row, result: RowResult) -> None:
         self.books.meet(result)
         self.books.spend(result.usage)
+        self.forecast.note(row.prompt, result.usage)
         self._note_untold(result)
         if self._not_its_fault(result):
             self._tell_end(row, "cancelled", result.error, result)

@@ -54,7 +54,7 @@ class Outage:
     """
 
     def __init__(self, limit: float, tell: Tell, give_up: Callable[[str], None], *, probe: Probe | None = None) -> None:
-        self._limit, self._tell, self._give_up = limit, tell, give_up
+        self._limit, self.tell, self._give_up = limit, tell, give_up
         self.probe = probe
         self._since: float | None = None
         self._before = 0.0
@@ -139,7 +139,7 @@ class Outage:
         """Shows a pause that lasts; one that ends with the first try is nobody's concern."""
         if not self._told:
             self._told = True
-            self._tell("warning", f"{self._error}; the run waits for the server, up to {self._limit:g} s")
+            self.tell("warning", f"{self._error}; the run waits for the server, up to {self._limit:g} s")
 
     async def _rows_may_try(self) -> bool:
         """Whether the row at the head of the line is to try; when they tried enough, the server is asked here."""
@@ -193,7 +193,7 @@ class Outage:
         self._since = None
         self._up.set()
         if self._told:
-            self._tell("info", f"the server is back after {gone:.0f} s; the run goes on")
+            self.tell("info", f"the server is back after {gone:.0f} s; the run goes on")
 
 
 class FirstTries:

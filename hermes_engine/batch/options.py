@@ -116,6 +116,10 @@ class BatchOptions(BaseModel):
     """US dollars the whole run may cost; needs a known price."""
     max_total_tokens: int | None = Field(None, ge=1)
     """Tokens the whole run may use."""
+    requests_per_minute: float | None = Field(None, gt=0, allow_inf_nan=False)
+    """Requests to the model, over all workers."""
+    tokens_per_minute: float | None = Field(None, gt=0, allow_inf_nan=False)
+    """Tokens of requests and replies, over all workers."""
     price_in: float | None = Field(None, ge=0, allow_inf_nan=False)
     """US dollars a million prompt tokens, where the server reports no cost."""
     price_out: float | None = Field(None, ge=0, allow_inf_nan=False)

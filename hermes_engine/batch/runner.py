@@ -17,8 +17,10 @@ from hermes_engine.batch.crew import Crew
 from hermes_engine.batch.dataset import Dataset
 from hermes_engine.batch.floor import Floor, RowName
 from hermes_engine.batch.folder import held
+from hermes_engine.batch.forecast import forecast_of
 from hermes_engine.batch.health import FirstTries, Outage, Rejects
 from hermes_engine.batch.options import BatchOptions
+from hermes_engine.batch.pacing import Pace, PacedClient
 from hermes_engine.batch.plan import Plan, make_plan
 from hermes_engine.batch.quality_preview import quality_of_run
 from hermes_engine.batch.recording import Recording, RecordingClient
@@ -31,6 +33,7 @@ from hermes_engine.batch.writer import Writer
 from hermes_engine.errors import HermesError, UsageError
 from hermes_engine.events import BatchFinished, BatchStarted, Emitter, Notice, Sink
 from hermes_engine.profiles import Resolved
+from hermes_engine.protocols import Client
 from hermes_engine.redaction import Redactor
 
 T = TypeVar("T")
@@ -258,6 +261,7 @@ class BatchRun:
             quality=quality_of_run(setup.folder, options.filter, plan.ledger.kept),
             emit=self._emit,
             stop=self._stop_itself,
+            forecast=forecast_of(plan, dataset, self._tell),
             recording=Recording(setup.folder, redactor) if options.record else None,
         )
 
@@ -360,13 +364,15 @@ class BatchRun:
 def _assembled(setup: Setup, outage: Outage) -> RowAgents:
     from hermes_engine import assembly  # loads clients and tools, which tests of a run do without
 
+    options = setup.options
+    pace = Pace(options.requests_per_minute, options.tokens_per_minute, outage.tell)
+
+    def around(client: Client) -> Client:
+        return PacedClient(RecordingClient(client) if options.record else client, pace)
+
     # there may be more workers later; connections that nobody opens cost nothing
     return assembly.RowAgents(
-        setup.resolved,
-        pool_limit=MOST_WORKERS,
-        seed=setup.seed,
-        wait_out=outage.wait_out,
-        around=RecordingClient if setup.options.record else None,
+        setup.resolved, pool_limit=MOST_WORKERS, seed=setup.seed, wait_out=outage.wait_out, around=around
     )
 
 
