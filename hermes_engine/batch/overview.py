@@ -51,6 +51,7 @@ class RunState:
             "rows": self.rows,
             "model": self.settings.get("options", {}).get("model"),
             "dataset": self.settings.get("dataset", {}).get("path"),
+            "toolset_odds": self.settings.get("toolset_odds", {}),
             "statistics": self.statistics,
         }
 

@@ -26,7 +26,7 @@ from hermes_tui.cli.border import INTERRUPTED, leave
 from hermes_tui.cli.flags import Flags, resolve
 from hermes_tui.cli.shape import Group, JsonOrFile
 from hermes_tui.printing.records import out_json, out_table
-from hermes_tui.printing.streams import err, is_terminal, out
+from hermes_tui.printing.streams import err, fancy, is_terminal, out
 from hermes_tui.printing_batch import Form, duration, form_for, shown
 from hermes_tui.texts import _
 
@@ -312,7 +312,20 @@ def show(run_name: str, output_dir: Path, as_json: bool) -> int:
         _("time"): duration(figures.get("duration_seconds", 0)),
     }
     out_table(["", ""], [[name, text] for name, text in lines.items() if text])
+    if is_terminal(sys.stdout):
+        _draw_toolsets(state)
     return 0
+
+
+def _draw_toolsets(state: RunState) -> None:
+    from hermes_engine.batch.statistics import stated_and_drawn
+    from hermes_tui.printing.charts import pairs
+
+    rows = stated_and_drawn(state.settings.get("toolset_odds", {}), state.statistics)
+    if rows:
+        out(_("toolsets of the rows that ran"))
+        for line in pairs(rows, (_("stated"), _("drawn")), plain=not fancy(sys.stdout)):
+            out(line)
 
 
 def _known(spent: Mapping[str, Any], known: str, name: str, form: str) -> str:

@@ -15,6 +15,7 @@ import pytest
 from tests.batch.support import dataset, read_rows
 from tests.conftest import Serve
 from tests.e2e.program import ROOT, environment, hermes
+from tests.e2e.terminal import Terminal
 from tests.server.scripted import Answer, Seen, say, status
 
 pytestmark = pytest.mark.e2e
@@ -117,3 +118,18 @@ def test_a_second_interrupt_says_where_the_rows_are(serve: Serve, tmp_path: Path
     assert b"trajectories.jsonl" not in out
     checkpoint = json.loads((folder / "checkpoint.json").read_text())
     assert (checkpoint["state"], checkpoint["rows"]["kept"]) == ("interrupted", 1)
+
+
+def test_odds_are_drawn_beside_what_was_drawn(tmp_path: Path) -> None:
+    dataset(tmp_path / "d.jsonl", [f"p{number}" for number in range(40)])
+    flags = ("--dataset_file", "d.jsonl", "--batch_size", "50", "--run_name", "r", "--model", "demo", "--quiet")
+    assert hermes("batch", "run", *flags, "--distribution", "research", cwd=tmp_path).code == 0
+    figures = hermes("batch", "show", "r", "--json", cwd=tmp_path).json["statistics"]
+    assert "stated" not in hermes("batch", "show", "r", cwd=tmp_path).out, "only at a terminal"
+    with Terminal("batch", "show", "r", cwd=tmp_path, columns=90, rows=40) as terminal:
+        terminal.ended()
+        shown = terminal.text
+    lines = shown[shown.index("toolsets of the rows that ran") :].splitlines()[1:9]
+    assert [line.split()[-1] for line in lines if "stated" in line] == ["30.0%", "60.0%", "95.0%", "30.0%"]
+    drawn = {name: f"{figures['toolset_draws'].get(name, 0) / 40:.1%}" for name in ("terminal", "file", "web", "todo")}
+    assert [line.split()[-1] for line in lines if "drawn" in line] == list(drawn.values())
