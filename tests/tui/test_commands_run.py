@@ -178,9 +178,11 @@ def test_toolsets_change_this_chat_from_the_next_turn(sit: Sit) -> None:
     desk.turn("two")
     assert "todo" not in server.requests[-1].tools
     assert "terminal" in server.requests[-1].tools
-    assert "Not in this version yet: kanban" in said(desk.do("/tools enable kanban"))
-    desk.do("/toolsets none")
+    desk.do("/tools enable kanban")
     desk.turn("three")
+    assert "kanban_create" in server.requests[-1].tools
+    desk.do("/toolsets none")
+    desk.turn("four")
     assert "tools" not in server.requests[-1].body
     for wrong in ("/toolsets nosuch", "/tools enable", "/tools frobnicate x"):
         assert desk.do(wrong).kind == "error"
