@@ -205,6 +205,22 @@ class Assembly:
             self._others.setdefault(name, other)  # another may have asked for it meanwhile
         return self._others[name]
 
+    async def probe(self, spec: AgentSpec) -> EndpointDown | None:
+        """Asks the model for one token; the error when nobody answers. Any other refusal is an answer."""
+        endpoint = self.resolved.endpoint_for(spec.model or None)
+        sampling = {**spec.sampling, "max_tokens": 1}
+        request = ModelRequest(endpoint.model, [user("Hello")], sampling=sampling, extra_body=spec.extra_body)
+        try:
+            async with asyncio.timeout(PROBE_SECONDS):
+                await self.clients.of(endpoint).complete(request)
+        except EndpointDown as error:
+            return error
+        except (TimeoutError, StreamBroken) as error:
+            return EndpointDown(f"the server does not answer ({error or 'too slow'})")
+        except ProviderError:
+            return None
+        return None
+
     async def close(self) -> None:
         """Closes every client."""
         await asyncio.gather(self.clients.close(), *(other.close() for other in self._others.values()))
@@ -335,20 +351,8 @@ class RowAgents:
         return self._assembly.instructions(spec)
 
     async def probe(self, spec: AgentSpec) -> EndpointDown | None:
-        """Asks the model for one token; the error when nobody answers. Any other refusal is an answer."""
-        endpoint = self._assembly.resolved.endpoint_for(spec.model or None)
-        sampling = {**spec.sampling, "max_tokens": 1}
-        request = ModelRequest(endpoint.model, [user("Hello")], sampling=sampling, extra_body=spec.extra_body)
-        try:
-            async with asyncio.timeout(PROBE_SECONDS):
-                await self.clients.of(endpoint).complete(request)
-        except EndpointDown as error:
-            return error
-        except (TimeoutError, StreamBroken) as error:
-            return EndpointDown(f"the server does not answer ({error or 'too slow'})")
-        except ProviderError:
-            return None
-        return None
+        """See `Assembly.probe`."""
+        return await self._assembly.probe(spec)
 
     async def close(self) -> None:
         """Ends what rows have left and closes the client."""

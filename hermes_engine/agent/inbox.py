@@ -1,4 +1,4 @@
-"""What is said to an agent while its turn runs: text for its next step, and the wish that it end before that."""
+"""What is said to an agent while its turn runs: text for its next step, and whether it is to end before that."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections import deque
 
 
 class Inbox:
-    """`leaving`: the turn ends before its next request, and somebody else goes on with it."""
+    """Before its next request the turn ends: `leaving`, for somebody else goes on with it; `done`, for all is said."""
 
     def __init__(self) -> None:
-        self.leaving = False
+        self.leaving = self.done = False
         self._texts: deque[str] = deque()
 
     def put(self, text: str) -> None:

@@ -79,6 +79,8 @@ class Agent:
     async def _step(self, turn: Turn, emit: Emitter) -> TurnResult | None:
         if self.inbox.leaving:
             return turn.ended("cancelled", "handed over")
+        if self.inbox.done:
+            return turn.ended("ok")
         turn.check()
         await self._append(*map(user, self.inbox.take()))
         tools = self.toolbox.schemas()

@@ -17,6 +17,7 @@ from typing import Any
 
 from hermes_engine.board.dialect import Lock, Transaction
 from hermes_engine.board.schema import CHANGES, statements
+from hermes_engine.board.values import BoardGone
 from hermes_engine.errors import StateError
 from hermes_engine.store.database import Database, Migration
 
@@ -93,7 +94,7 @@ def _same_file(path: Path) -> Callable[[], None]:
 
     def check() -> None:
         if not path.exists() or identity() != opened:
-            raise StateError(f"{path} is no longer the board it was", hint="it was renamed or deleted; open it anew")
+            raise BoardGone(f"{path} is no longer the board it was", hint="it was renamed or deleted; open it anew")
 
     return check
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from hermes_engine.errors import HermesError, UsageError
+from hermes_engine.errors import HermesError, StateError, UsageError
 
 State = Literal["triage", "todo", "ready", "running", "blocked", "review", "done", "archived"]
 STATES: tuple[State, ...] = get_args(State)
@@ -33,6 +33,10 @@ class UnknownCard(UsageError):
 
 class IllegalMove(UsageError):
     """The card's state does not allow the verb."""
+
+
+class BoardGone(StateError):
+    """The board was renamed or deleted while it was open."""
 
 
 class RunOver(HermesError):
@@ -78,7 +82,7 @@ class Run:
         tokens: used up to now.
         session: its conversation, once known.
         workspace: folder it worked in, once known.
-        commit: last commit there, from which the next attempt starts.
+        commit: branch with what was committed there, from whose end the next attempt starts.
     """
 
     id: int

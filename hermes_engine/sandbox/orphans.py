@@ -32,6 +32,13 @@ def left_behind() -> list[str]:
     return [process.label for process in marked(this_instance() + ":") if at_work.isdisjoint(marks_of(process.pid))]
 
 
+def end_left_by(pid: int, birth: str) -> bool:
+    """Ends what a dead program's commands left running; whether nothing of it is left. Blocking, under a second."""
+    end_orphans()
+    mark = f"-{pid}-{birth}:"
+    return not any(mark in name for process in _orphans() for name in marks_of(process.pid))
+
+
 def _orphans() -> list[Process]:
     alive: dict[str, bool] = {}
     found: list[Process] = []

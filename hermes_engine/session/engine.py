@@ -144,8 +144,9 @@ class Engine:
     def leave(self, grace: float = 3.0) -> list[str]:
         """Blocks: ends what is at work before its next step, and hands it over to whoever resumes it.
 
-        What takes longer than `grace` seconds to a step is cut off like a killed program's. Batch runs are not handed
-        over: their folder is what goes on. The engine must be closed before anybody resumes.
+        What takes longer than `grace` seconds to a step is cut off like a killed program's. Batch runs and workers of
+        a board are not handed over: their folder is what goes on, their cards wait anew. The engine must be closed
+        before anybody resumes.
 
         Returns:
             ids of the agents to be gone on with (`Tasks.resume`); those that ended meanwhile are not among them.
@@ -154,7 +155,9 @@ class Engine:
 
     async def _left(self, grace: float) -> list[str]:
         talks = [
-            talk for talk in self._open.values() if not talk.origin.bound and self.supervisor.at_work(talk.agent_id)
+            talk
+            for talk in self._open.values()
+            if not talk.origin.bound and talk.spec.kind != "worker" and self.supervisor.at_work(talk.agent_id)
         ]
         for talk in talks:
             talk.leave()

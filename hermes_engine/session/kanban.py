@@ -8,7 +8,9 @@ import asyncio
 import contextlib
 import dataclasses
 import functools
+import logging
 import threading
+import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ from typing import Any
 from hermes_engine.assembly import Assembly
 from hermes_engine.board import Board, Boards, CardDraft, this_owner
 from hermes_engine.errors import ConfigError, HermesError, UnknownName, UsageError
-from hermes_engine.events import Emitter, Sink
+from hermes_engine.events import Emitter, Notice, Sink
 from hermes_engine.profiles import ENABLE_HINT, NOT_ENABLED, Resolved, list_profiles
 from hermes_engine.tools.pool import in_thread
 from hermes_engine.work.cards import Cards, Described
@@ -26,6 +28,8 @@ from hermes_engine.work.delegation import Delegation
 from hermes_engine.work.dispatcher import Dispatcher
 from hermes_engine.work.planning import drafts_of, plan_schema, planner_role
 from hermes_engine.work.supervisor import Supervisor
+
+log = logging.getLogger(__name__)
 
 PLANNER = "orchestrator"
 """Profile that plans, where there is one."""
@@ -61,6 +65,7 @@ class Kanban:
         self._working: dict[str, tuple[Dispatcher, asyncio.Task[None]]] = {}
         self._opened: dict[str, Board] = {}
         self._opening = threading.Lock()
+        self._halted = False
         self.cards = Cards(self.board, self.profiles, this_owner())
 
     @functools.cached_property
@@ -156,9 +161,10 @@ class Kanban:
         found.append(drafts_of(ending.answer, profiles))
 
     def halt(self) -> None:
-        """Lets every dispatcher end; called from any thread, returns at once."""
-        for dispatcher, _ in list(self._working.values()):
-            dispatcher.stop()
+        """Lets every dispatcher end, also one that `work` is about to start; from any thread, returns at once."""
+        self._halted = True
+        for dispatcher, task in list(self._working.values()):
+            task.get_loop().call_soon_threadsafe(dispatcher.stop)
 
     async def close(self) -> None:
         """Ends every dispatcher and closes the boards."""
@@ -190,18 +196,37 @@ class Kanban:
         )
 
     async def _worked(self, board: Board, cwd: Path, workers: int | None, only: str | None, once: bool) -> None:
-        await self._started(board, cwd, workers, only, once=once)
+        await self._started(board, cwd, workers, only, once=once, called=True)
         await self._working[board.slug][1]
 
     async def _started(
-        self, board: Board, cwd: Path, workers: int | None, only: str | None, *, once: bool = False
+        self,
+        board: Board,
+        cwd: Path,
+        workers: int | None,
+        only: str | None,
+        *,
+        once: bool = False,
+        called: bool = False,
     ) -> None:
+        """`called`: somebody waits for its end and hears of what goes wrong."""
         if board.slug in self._working:
             raise UsageError(f"the board {board.slug} is worked already")
         dispatcher = self._dispatcher(board, cwd, workers, only)
         task = asyncio.get_running_loop().create_task(dispatcher.run(once=once), name=f"dispatcher of {board.slug}")
         self._working[board.slug] = (dispatcher, task)
-        task.add_done_callback(lambda _: self._working.pop(board.slug, None))
+        if self._halted:
+            dispatcher.stop()
+
+        def over(_: object) -> None:
+            self._working.pop(board.slug, None)
+            if not called and not task.cancelled() and (error := task.exception()) is not None:
+                log.error("the board %s is not worked any more", board.slug, exc_info=error)
+                told = error.line if isinstance(error, HermesError) else str(error)
+                text = f"the board {board.slug} is not worked any more: {told}"
+                self._sink(Notice(level="error", text=text, time=time.time()))
+
+        task.add_done_callback(over)
 
     async def _ended(self, slug: str) -> None:
         dispatcher, task = self._working.get(slug, (None, None))

@@ -119,6 +119,8 @@ class KanbanSettings(Section):
     """Seconds after which a claim without a sign of life lapses."""
     retry_seconds: Seconds = 1
     """Seconds before the second try of a card; doubled for each further one."""
+    timeout_seconds: Seconds | None = None
+    """Seconds one try may take; null: no limit."""
     database_url: Annotated[str, AfterValidator(_database)] | None = None
     """PostgreSQL that holds the boards (`postgresql://user@host/name`); null: files of the home."""
 

@@ -27,6 +27,7 @@ NUDGE = (
     " say reaches nobody."
 )
 
+_FENCES = str.maketrans({"`": "'", "<": "‹", ">": "›"})
 _LONGEST = 8_000
 _ATTEMPTS, _COMMENTS = 5, 30
 
@@ -46,20 +47,20 @@ def card_message(details: Details, parents: Sequence[Card], run: Run) -> str:
     """
     mark = secrets.token_hex(3)
     card = details.card
-    parts = [f"Card {card.id}: {one_line(card.title, 300)}"]
+    parts = [f"Card {card.id}: {_name(card.title, 300)}"]
     if card.body.strip():
         parts.append(_framed("task", mark, card.body))
     parts += [
-        _framed("result", mark, parent.result, of=f"{parent.id} {one_line(parent.title, 120)}")
+        _framed("result", mark, parent.result, of=f"{parent.id} {_name(parent.title, 120)}")
         for parent in parents
         if parent.result.strip()
     ]
     if run.role == "review":
         parts.append(_framed("work", mark, card.result or "(no words)"))
     earlier = [old for old in details.runs if old.id != run.id][-_ATTEMPTS:]
-    parts += [_framed("attempt", mark, _attempt(old), of=f"{old.profile}, {old.state}") for old in earlier]
+    parts += [_framed("attempt", mark, _attempt(old), of=f"{_name(old.profile, 60)}, {old.state}") for old in earlier]
     parts += [
-        _framed("comment", mark, note.text, of=one_line(note.author or "a person", 60))
+        _framed("comment", mark, note.text, of=_name(note.author or "a person", 60))
         for note in details.comments[-_COMMENTS:]
     ]
     parts += [f"File: {one_line(file.path, 4096)}" for file in details.attachments]
@@ -69,8 +70,15 @@ def card_message(details: Details, parents: Sequence[Card], run: Run) -> str:
 def _attempt(run: Run) -> str:
     told = [run.summary or run.error or "no words"]
     if run.workspace:
-        told.append(f"It worked in {run.workspace}" + (f", up to commit {run.commit}" if run.commit else ""))
+        told.append(f"It worked in {run.workspace}")
+    if run.commit:
+        told.append(f"What it committed is on branch {run.commit}")
     return "\n".join(told)
+
+
+def _name(text: str, limit: int) -> str:
+    """A title or an author as a name: on one line, and nothing in it opens or closes a frame."""
+    return one_line(clean_for_model(text), limit).translate(_FENCES)
 
 
 def _framed(what: str, mark: str, text: str, *, of: str = "") -> str:

@@ -17,8 +17,8 @@ from hermes_engine.errors import ToolFault, UnknownName
 from hermes_engine.messages import Display, ToolResult
 from hermes_engine.protocols import AgentSpec
 from hermes_engine.tools.context import ToolContext
-from hermes_engine.tools.pool import in_thread
 from hermes_engine.tools.registry import Tool, make_tool
+from hermes_engine.work.boards_pool import on_board
 from hermes_engine.work.card_text import as_data, summary
 
 Described = Sequence[tuple[str, str]]
@@ -49,18 +49,25 @@ class Cards:
     profiles: Callable[[], Described]
     owner: Owner
     workers: dict[str, Worker] = field(default_factory=dict)
+    _claimed: dict[str, dict[str, Hold]] = field(default_factory=dict)
+    """What chats claimed for themselves, by the id of their agent: their tools are made anew with each change."""
 
     def tools(self, spec: AgentSpec, agent: str) -> tuple[Tool, ...]:
         """The card tools of an agent."""
         worker = self.workers.get(agent)
         listed = "kanban" in spec.toolsets
         if worker is not None:
-            return (*self._worker(worker), *(self._board_tools(spec, only_more=True) if listed else ()))
-        return (*self._board_tools(spec), *self._chat(spec)) if listed else ()
+            own = worker.hold.board
+            return (*self._worker(worker), *(self._board_tools(spec, lambda: own, only_more=True) if listed else ()))
+        if not listed:
+            return ()
+        return (*self._board_tools(spec, self.open_board), *self._chat(spec, self._claimed.setdefault(agent, {})))
 
     # -- what an orchestrator has ---------------------------------------------------------------------------------
 
-    def _board_tools(self, spec: AgentSpec, *, only_more: bool = False) -> tuple[Tool, ...]:
+    def _board_tools(
+        self, spec: AgentSpec, opened: Callable[[], Board], *, only_more: bool = False
+    ) -> tuple[Tool, ...]:
         cards = self
 
         async def kanban_list(ctx: ToolContext, status: str | None = None, assignee: str | None = None) -> ToolResult:
@@ -70,7 +77,7 @@ class Cards:
                 status: Only this state: triage, todo, ready, running, blocked, review, done.
                 assignee: Only of this profile.
             """
-            found = await in_thread(lambda: cards.open_board().cards())
+            found = await on_board(lambda: opened().cards())
             chosen = [c for c in found if status in (None, c.status) and assignee in (None, c.assignee)]
             return _told([summary(card) for card in chosen], f"{len(chosen)} cards")
 
@@ -80,11 +87,11 @@ class Cards:
             Args:
                 id: Card.
             """
-            return _card(await in_thread(lambda: cards.open_board().unblock(id, by=spec.profile)), "unblocked")
+            return _card(await on_board(lambda: opened().unblock(id, by=spec.profile)), "unblocked")
 
         async def kanban_profiles(ctx: ToolContext) -> ToolResult:
             """List the profiles a card can be given to, with what each can do."""
-            found = await in_thread(cards.profiles)
+            found = await on_board(cards.profiles)
             return _told([{"name": n, "description": text} for n, text in found], f"{len(found)} profiles")
 
         more = tuple(make_tool(f, "kanban", "Card") for f in (kanban_list, kanban_unblock, kanban_profiles))
@@ -109,7 +116,7 @@ class Cards:
                 priority: Higher first.
             """
             draft = await cards._draft(title, body, assignee, parents, priority)
-            return _card(await in_thread(lambda: cards.open_board().create(draft, by=spec.profile)), "created")
+            return _card(await on_board(lambda: opened().create(draft, by=spec.profile)), "created")
 
         async def kanban_show(ctx: ToolContext, id: str) -> ToolResult:
             """Show a card with its history.
@@ -117,7 +124,7 @@ class Cards:
             Args:
                 id: Card.
             """
-            return _told(as_data(await in_thread(lambda: cards.open_board().show(id))), id)
+            return _told(as_data(await on_board(lambda: opened().show(id))), id)
 
         async def kanban_block(ctx: ToolContext, reason: str, id: str) -> ToolResult:
             """Keep a card back until it is unblocked; its worker is stopped.
@@ -126,7 +133,7 @@ class Cards:
                 reason: Why.
                 id: Card.
             """
-            return _card(await in_thread(lambda: cards.open_board().block(id, reason, by=spec.profile)), "blocked")
+            return _card(await on_board(lambda: opened().block(id, reason, by=spec.profile)), "blocked")
 
         async def kanban_comment(ctx: ToolContext, text: str, id: str) -> ToolResult:
             """Leave a note on a card for its next worker.
@@ -135,7 +142,7 @@ class Cards:
                 text: Note.
                 id: Card.
             """
-            return _card(await in_thread(lambda: cards.open_board().comment(id, text, by=spec.profile)), "noted")
+            return _card(await on_board(lambda: opened().comment(id, text, by=spec.profile)), "noted")
 
         async def kanban_link(ctx: ToolContext, parent: str, child: str) -> ToolResult:
             """Make a card wait for another.
@@ -144,14 +151,13 @@ class Cards:
                 parent: Card to wait for.
                 child: Card that waits.
             """
-            return _card(await in_thread(lambda: cards.open_board().link(parent, child, by=spec.profile)), "linked")
+            return _card(await on_board(lambda: opened().link(parent, child, by=spec.profile)), "linked")
 
         own = (kanban_create, kanban_show, kanban_block, kanban_comment, kanban_link)
         return (*(make_tool(f, "kanban", "Card", title=_TITLES.get(f.__name__, "id")) for f in own), *more)
 
-    def _chat(self, spec: AgentSpec) -> tuple[Tool, ...]:
+    def _chat(self, spec: AgentSpec, held: dict[str, Hold]) -> tuple[Tool, ...]:
         """What only a chat has: working a card itself."""
-        held: dict[str, Hold] = {}
         cards = self
 
         async def kanban_claim(ctx: ToolContext, id: str) -> ToolResult:
@@ -160,10 +166,10 @@ class Cards:
             Args:
                 id: Card.
             """
-            board = await in_thread(cards.open_board)
-            claim = await in_thread(lambda: board.claim_card(id, cards.owner, profile=spec.profile))
+            board = await on_board(cards.open_board)
+            claim = await on_board(lambda: board.claim_card(id, cards.owner, profile=spec.profile))
             held[claim.card.id] = Hold(board, claim.token)
-            return _told(as_data(await in_thread(lambda: board.show(id))), f"{claim.card.id} claimed")
+            return _told(as_data(await on_board(lambda: board.show(id))), f"{claim.card.id} claimed")
 
         async def kanban_heartbeat(ctx: ToolContext, id: str, note: str = "") -> ToolResult:
             """Say that you still work a card that you claimed.
@@ -172,7 +178,7 @@ class Cards:
                 id: Card.
                 note: What you do.
             """
-            await in_thread(lambda: _held(held, id).heartbeat(activity=note or None))
+            await on_board(lambda: _held(held, id).heartbeat(activity=note or None))
             return _told({"id": id, "status": "running"}, "noted")
 
         async def kanban_request_review(ctx: ToolContext, summary: str, id: str) -> ToolResult:
@@ -182,7 +188,7 @@ class Cards:
                 summary: The result.
                 id: Card.
             """
-            return _card(await in_thread(lambda: _held(held, id).request_review(summary)), "in review")
+            return _card(await on_board(lambda: _held(held, id).request_review(summary)), "in review")
 
         tools = (kanban_claim, kanban_heartbeat, kanban_request_review)
         return tuple(make_tool(function, "kanban", "Card", title="id") for function in tools)
@@ -193,9 +199,12 @@ class Cards:
         cards, hold, own = self, worker.hold, worker.claim.card.id
 
         async def ended(verb: str, write: Callable[[], Card]) -> ToolResult:
-            card = await in_thread(write)
-            worker.verb = verb
-            return _card(card, verb)
+            def written() -> Card:
+                card = write()
+                worker.verb = verb  # here: the dispatcher sees the run's end at once, from another thread
+                return card
+
+            return _card(await on_board(written), verb)
 
         async def kanban_complete(
             ctx: ToolContext, summary: str, id: str | None = None, created_ids: list[str] | None = None
@@ -245,7 +254,7 @@ class Cards:
                 text: Note.
                 id: Another card.
             """
-            return _card(await in_thread(lambda: hold.comment(text, card=id)), "noted")
+            return _card(await on_board(lambda: hold.comment(text, card=id)), "noted")
 
         async def kanban_heartbeat(ctx: ToolContext, note: str = "") -> ToolResult:
             """Tell people what you do now.
@@ -253,7 +262,7 @@ class Cards:
             Args:
                 note: One line.
             """
-            await in_thread(lambda: hold.heartbeat(activity=note or None))
+            await on_board(lambda: hold.heartbeat(activity=note or None))
             return _told({"id": own, "status": "running"}, "noted")
 
         async def kanban_show(ctx: ToolContext, id: str | None = None) -> ToolResult:
@@ -262,7 +271,7 @@ class Cards:
             Args:
                 id: Another card.
             """
-            return _told(as_data(await in_thread(lambda: hold.board.show(id or own))), id or own)
+            return _told(as_data(await on_board(lambda: hold.board.show(id or own))), id or own)
 
         async def kanban_create(
             ctx: ToolContext,
@@ -282,7 +291,7 @@ class Cards:
                 priority: Higher first.
             """
             draft = await cards._draft(title, body, assignee, parents, priority)
-            return _card(await in_thread(lambda: hold.create(draft)), "created")
+            return _card(await on_board(lambda: hold.create(draft)), "created")
 
         review = worker.claim.run.role == "review"
         judged = kanban_send_back if review else kanban_request_review
@@ -294,7 +303,7 @@ class Cards:
     ) -> CardDraft:
         """A card to be made. Raises UnknownName for a profile that is not here."""
         if assignee is not None:
-            known = [name for name, _ in await in_thread(self.profiles)]
+            known = [name for name, _ in await on_board(self.profiles)]
             if assignee not in known:
                 raise UnknownName("profile", assignee, known)
         return CardDraft(title, body, assignee, parents=tuple(parents or ()), priority=priority)

@@ -1,4 +1,4 @@
-"""Works one board: claims cards for the profiles that are here, runs each as an agent, ends what it no longer holds.
+"""Works one board: claims cards for the profiles that are here, begins attempts, ends what it no longer holds.
 
 Wakes on change, not by a slow clock. Everything it knows of the world it asks of the board, whose claims are fenced;
 so any number of dispatchers, here and elsewhere, may work one board. Starts only when somebody starts it.
@@ -8,31 +8,37 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import logging
+import time
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from hermes_engine.board import Board, Claim, Failure, Hold, Owner, RunOver
-from hermes_engine.cleaning import one_line
-from hermes_engine.errors import HermesError, ProviderError, StateError
-from hermes_engine.events import CardChanged, Emitter
-from hermes_engine.paths import private_dir
-from hermes_engine.protocols import AgentSpec
+from hermes_engine.board import Board, BoardGone, Owner, Run, lives
+from hermes_engine.errors import EndpointDown, HermesError, StateError
+from hermes_engine.events import CardChanged, Emitter, Notice
+from hermes_engine.sandbox.orphans import end_left_by
+from hermes_engine.store.instances import this_boot
 from hermes_engine.tools.pool import in_thread
-from hermes_engine.work.card_text import NUDGE, card_message, role_text
-from hermes_engine.work.cards import Cards, Worker
-from hermes_engine.work.conversation import Conversation, Origin
+from hermes_engine.work.attempt import TAKEN, Attempt, Means
+from hermes_engine.work.boards_pool import on_board
+from hermes_engine.work.cards import Cards
 from hermes_engine.work.delegation import Delegation
 from hermes_engine.work.maker import Maker
 from hermes_engine.work.supervisor import Ending, Supervisor
-from hermes_engine.work.worktrees import Worktree, planned_worktree
 
 LOOK_SECONDS = 1.0
 """Longest time between two looks at the board, for waits that lapse without a change."""
 
 ATTEND_SECONDS = 20.0
+BOARD_PATIENCE = 120.0
+"""Seconds a board may be unusable (locked, read-only, its server away) before working it ends."""
+
+SERVER_PATIENCE = 60.0
+"""Seconds that `once` waits for a model's server that is down; what works on without end waits without end."""
+
+_LONGEST_PAUSE = 30.0
+_ENDING_SECONDS = 5.0
 
 log = logging.getLogger(__name__)
 
@@ -69,18 +75,23 @@ class Dispatcher:
         workers: int | None = None,
         only: str | None = None,
     ) -> None:
-        self.board, self._folder, self._cwd = board, folder, cwd
-        self._maker, self._delegation, self._supervisor, self._cards = maker, delegation, supervisor, cards
+        self.board = board
+        self._means = Means(board, folder, cwd, maker, delegation, supervisor, cards)
         self._profiles, self._emit, self._workers, self._only = profiles, emit, workers, only
         self._owner: Owner = cards.owner
-        self._at_work: dict[str, asyncio.Task[None]] = {}
-        """Workers by the token of their run."""
-        self._agents: dict[str, str] = {}
-        """Agents by the token of their run."""
+        self._at_work: dict[str, Attempt] = {}
+        """Attempts by the token of their run."""
+        self._pauses: dict[str, asyncio.Task[None]] = {}
+        """Profiles whose model's server is down."""
+        self._given_up: dict[str, EndpointDown] = {}
+        self._excused: set[str] = set()
+        """Cards that met such a server once: from then on it counts, so that nothing goes on for ever."""
         self._woken = asyncio.Event()
-        self._stopping = False
+        self._stopping = self._once = False
         self._attended = float("-inf")
+        self._unusable: float | None = None
         self._seen = 0
+        self._looking: asyncio.Task[None] | None = None
         self._watch = ThreadPoolExecutor(1, thread_name_prefix="hermes-board")
 
     def stop(self) -> None:
@@ -92,207 +103,165 @@ class Dispatcher:
         """Works the board until it is stopped; `once`: until nothing is ready or running here.
 
         Raises:
-            StateError: the board cannot be used.
+            StateError: the board cannot be used, also after a while.
+            EndpointDown: `once`, and the model's server of the cards that are left stayed down.
         """
-        looking = asyncio.create_task(self._look(), name="watch of a board")
+        self._once = once
         try:
-            self._seen = await in_thread(self.board.latest)
             while not self._stopping:
                 self._woken.clear()
-                await self._tend()
-                while not self._stopping and await self._claimed():
-                    pass
-                if once and not self._at_work and not await self._left():
-                    return
+                try:
+                    if await self._round():
+                        break
+                    self._unusable = None
+                except StateError as error:
+                    self._bear(error)
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._woken.wait(), LOOK_SECONDS)
         finally:
-            looking.cancel()
+            self._stopping = True
+            if self._looking is not None:
+                self._looking.cancel()
             await self._end_all()
             with contextlib.suppress(HermesError):
-                await in_thread(self.board.leave, self._owner)
+                await on_board(self.board.leave, self._owner)
+                await self._tell()
             self._watch.shutdown(wait=False)
+
+    async def _round(self) -> bool:
+        """One look at everything; True when there is nothing left to do."""
+        if self._looking is None:
+            self._seen = await on_board(self.board.latest)
+            self._looking = asyncio.create_task(self._look(), name="watch of a board")
+        await self._tend()
+        while not self._stopping and await self._claimed():
+            pass
+        if not self._once or self._stopping or self._at_work or await self._left():
+            return False
+        if self._given_up and await self._left(given_up=True):
+            raise next(iter(self._given_up.values()))
+        return True
+
+    def _bear(self, error: StateError) -> None:
+        """The board cannot be used now. Raises the error when that is for good, or has lasted too long."""
+        now = time.monotonic()
+        if self._unusable is None:
+            log.warning("the board %s cannot be used: %s", self.board.slug, error)
+            self._emit(Notice, level="warning", text=f"the board {self.board.slug} cannot be used now: {error.line}")
+            self._unusable = now
+        if isinstance(error, BoardGone) or now - self._unusable > BOARD_PATIENCE:
+            raise error
 
     async def _look(self) -> None:
         """Wakes the loop whenever anybody changed the board, and tells of it."""
         loop = asyncio.get_running_loop()
-        changes = await loop.run_in_executor(self._watch, self.board.changes)
-        try:
-            while not self._stopping:
-                if not await loop.run_in_executor(self._watch, changes.wait, LOOK_SECONDS / 2):
-                    continue
-                for event in await in_thread(lambda: self.board.events(after=self._seen)):
-                    self._seen = event.id
-                    self._emit(CardChanged, board=self.board.slug, card=event.card, status=event.target)
-                self._woken.set()
-        except StateError:
-            log.exception("the board %s cannot be watched", self.board.slug)
-        finally:
-            self._watch.submit(changes.close)
+        while not self._stopping:
+            changes = None
+            try:
+                changes = await loop.run_in_executor(self._watch, self.board.changes)
+                while not self._stopping:
+                    if not await loop.run_in_executor(self._watch, changes.wait, LOOK_SECONDS / 2):
+                        continue
+                    await self._tell()
+                    self._woken.set()
+            except StateError as error:
+                log.warning("the board %s cannot be watched: %s", self.board.slug, error)
+                await asyncio.sleep(LOOK_SECONDS)
+            finally:
+                if changes is not None:
+                    self._watch.submit(changes.close)
+
+    async def _tell(self) -> None:
+        """Tells of what happened on the board since the last time."""
+        for event in await on_board(lambda: self.board.events(after=self._seen)):
+            if event.id > self._seen:
+                self._seen = event.id
+                self._emit(CardChanged, board=self.board.slug, card=event.card, status=event.target)
 
     async def _tend(self) -> None:
         """Says that it is here, takes cards from the dead, ends workers whose run is over."""
         now = asyncio.get_running_loop().time()
         if now - self._attended > ATTEND_SECONDS:
+            await on_board(self.board.attend, self._owner)
             self._attended = now
-            await in_thread(self.board.attend, self._owner)
-        await in_thread(self.board.reclaim_expired)
+        await on_board(lambda: self.board.reclaim_expired(alive=_lives))
         if not self._at_work:
             return
-        standing = await in_thread(self.board.standing, list(self._at_work))
-        for token, agent in list(self._agents.items()):
-            if token not in standing:
-                self._supervisor.stop(agent, ending=Ending("cancelled", error="its card was taken away"))
+        standing = await on_board(self.board.standing, list(self._at_work))
+        for token, attempt in self._at_work.items():
+            if token not in standing and not attempt.worker.verb:
+                attempt.stop(TAKEN)
+
+    async def _names(self) -> set[str]:
+        """Profiles that work for this dispatcher."""
+        names = set(await in_thread(self._profiles))
+        return names if self._only is None else names & {self._only}
 
     async def _claimed(self) -> bool:
-        """Takes one card and starts its worker; False when there is none to take."""
-        names = set(await in_thread(self._profiles))
-        if self._only is not None:
-            names &= {self._only}
-        claim = await in_thread(lambda: self.board.claim(self._owner, profiles=names, cap=self._workers))
+        """Takes one card and begins an attempt; False when there is none to take."""
+        names = await self._names() - self._pauses.keys()
+        claim = await on_board(lambda: self.board.claim(self._owner, profiles=names, cap=self._workers))
         if claim is None:
             return False
-        task = asyncio.create_task(self._work(claim), name=f"card {claim.card.id}")
-        self._at_work[claim.token] = task
-        task.add_done_callback(lambda _: self._over(claim.token))
+        attempt = Attempt(self._means, claim, excused=claim.card.id in self._excused)
+        self._at_work[claim.token] = attempt
+        attempt.begin().add_done_callback(lambda _: self._over(claim.token, claim.card.id, claim.run.profile))
         return True
 
-    def _over(self, token: str) -> None:
-        self._at_work.pop(token, None)
-        self._agents.pop(token, None)
+    def _over(self, token: str, card: str, profile: str) -> None:
+        attempt = self._at_work.pop(token)
+        self._woken.set()
+        if attempt.task.cancelled():
+            return
+        if attempt.task.exception() is not None:
+            log.error("the attempt at %s failed", card, exc_info=attempt.task.exception())
+        elif (error := attempt.task.result()) is not None and not self._stopping:
+            self._excused.add(card)
+            if profile not in self._pauses:
+                pause = self._wait_out(profile, attempt, error)
+                self._pauses[profile] = asyncio.create_task(pause, name=f"pause of {profile}")
+
+    async def _wait_out(self, profile: str, attempt: Attempt, error: EndpointDown) -> None:
+        """Claims nothing for a profile until its model's server answers."""
+        self._emit(Notice, level="warning", text=f"{error}; cards of {profile} wait until it is back")
+        began, wait = time.monotonic(), 1.0
+        while True:
+            await asyncio.sleep(wait)
+            if await attempt.probe() is None:
+                break
+            if self._once and time.monotonic() - began >= SERVER_PATIENCE:
+                self._given_up[profile] = error
+                self._woken.set()
+                return
+            wait = min(wait * 2, _LONGEST_PAUSE)
+        self._emit(Notice, level="info", text=f"the model's server is back; cards of {profile} are worked again")
+        del self._pauses[profile]
         self._woken.set()
 
-    async def _left(self) -> bool:
-        """Whether a card is ready (perhaps only later) for a profile that is here."""
-        names = set(await in_thread(self._profiles))
-        if self._only is not None:
-            names &= {self._only}
-        cards = await in_thread(self.board.cards)
+    async def _left(self, *, given_up: bool = False) -> bool:
+        """Whether a card is ready (perhaps only later) for a profile that is here, or that was `given_up`."""
+        names = await self._names()
+        names = names & self._given_up.keys() if given_up else names - self._given_up.keys()
+        cards = await on_board(self.board.cards)
         return any(
             (card.status == "ready" and card.assignee in names) or (card.status == "review" and card.reviewer in names)
             for card in cards
         )
 
     async def _end_all(self) -> None:
-        for agent in list(self._agents.values()):
-            self._supervisor.stop(agent)
-        tasks = list(self._at_work.values())
-        for task in tasks:
-            if task not in self._started():
-                task.cancel()
+        for pause in self._pauses.values():
+            pause.cancel()
+        for attempt in self._at_work.values():
+            attempt.stop(Ending("cancelled", error="the program ended"), leaving=True)
+        tasks = [attempt.task for attempt in self._at_work.values()]
         if tasks:
-            await asyncio.wait(tasks, timeout=5)
-
-    def _started(self) -> set[asyncio.Task[None]]:
-        return {task for token, task in self._at_work.items() if token in self._agents}
-
-    # -- one card -------------------------------------------------------------------------------------------------
-
-    async def _work(self, claim: Claim) -> None:
-        """A card's worker from its claim to the end of its run; never raises."""
-        hold = Hold(self.board, claim.token)
-        try:
-            worker = Worker(hold, claim)
-            talk, prompt = await self._opened(claim, worker)
-        except asyncio.CancelledError:
-            await self._end(hold, "stopped", "the program ended")
-            raise
-        except HermesError as error:
-            await self._end(hold, "failed", error.line)
-            return
-        agent = talk.agent_id
-        self._cards.workers[agent] = worker
-        self._agents[claim.token] = agent
-        try:
-            await in_thread(lambda: hold.record(session=talk.id, workspace=str(talk.spec.cwd)))
-            self._delegation.begin(talk, prompt, by_person=False)
-            beating = asyncio.create_task(self._beat(hold, agent, claim.lease), name=f"heart of {claim.card.id}")
-            await asyncio.wait({talk.task})
-            beating.cancel()
-            await self._settle(hold, worker, talk.ending(talk.task.result()))
-        except RunOver:
-            log.info("card %s was taken away before its worker began", claim.card.id)
-        finally:
-            self._cards.workers.pop(agent, None)
-
-    async def _opened(self, claim: Claim, worker: Worker) -> tuple[Conversation, str]:
-        maker = await self._maker.on_profile(claim.run.profile)
-        details = await in_thread(self.board.show, claim.card.id)
-        parents = [await in_thread(self.board.card, parent) for parent in claim.card.parents]
-        cwd, place = await self._workspace(claim)
-        base = maker.spec(name=f"{claim.run.profile}-{claim.card.id}", cwd=cwd, kind="worker")
-        spec: AgentSpec = dataclasses.replace(base, role=role_text(claim.run.role))
-        prompt = card_message(details, parents, claim.run)
-        talk = await self._delegation.opened(
-            spec, maker, Origin(), prompt, place=place, check=lambda _answer: "" if worker.verb else NUDGE
-        )
-        return talk, prompt
-
-    async def _workspace(self, claim: Claim) -> tuple[Path, Worktree | None]:
-        """The folder of this attempt."""
-        wish = claim.card.workspace
-        if wish.startswith("dir:"):
-            folder = Path(wish.removeprefix("dir:"))
-            if not folder.is_dir():
-                raise StateError(f"the card's folder {folder} does not exist")
-            return folder, None
-        if wish == "worktree":
-            place = await planned_worktree(self._cwd, claim.card.id)
-            return place.cwd, place
-        return await in_thread(private_dir, self._folder / f"{claim.card.id}-{claim.run.id}"), None
-
-    async def _beat(self, hold: Hold, agent: str, lease: float) -> None:
-        """Renews the claim; a worker that cannot for two thirds of its lease is stopped, its own processes first."""
-        loop = asyncio.get_running_loop()
-        renewed = loop.time()
-        while True:
-            await asyncio.sleep(max(0.05, min(lease / 6, 30)))
-            asked = loop.time()
-            try:
-                await in_thread(self._heartbeat, hold, agent)
-                renewed = asked
-            except RunOver:
-                self._supervisor.stop(agent, ending=Ending("cancelled", error="its card was taken away"))
-                return
-            except StateError:
-                log.warning("the claim of %s was not renewed", agent, exc_info=True)
-            if loop.time() - renewed > lease * 2 / 3:
-                self._supervisor.stop(agent, ending=Ending("failed", error="its claim could not be renewed"))
-                return
-
-    def _heartbeat(self, hold: Hold, agent: str) -> None:
-        row = self._supervisor.row(agent)
-        if row is not None:
-            hold.heartbeat(activity=row.activity, tokens=row.usage.total_tokens)
-
-    async def _settle(self, hold: Hold, worker: Worker, ending: Ending) -> None:
-        """Ends the run of a worker that did not end its card itself."""
-        if worker.verb:
-            return
-        last = one_line(ending.answer or "nothing", 300)
-        if ending.state == "done":
-            await self._end(hold, "failed", f"it stopped without ending its card; its last words: {last}")
-        elif ending.state in ("timeout", "max_turns"):
-            await self._end(hold, "gave_up", f"{ending.error}; its last words: {last}")
-        elif ending.state in ("cancelled", "handed over"):
-            await self._end(hold, "stopped", ending.error or "stopped")
-        elif ending.kind in PROVIDER_KINDS:
-            await self._end(hold, "provider_error", f"provider error: {ending.error}")
-        else:
-            await self._end(hold, "failed", ending.error)
-
-    async def _end(self, hold: Hold, state: Failure, error: str) -> None:
-        try:
-            await in_thread(hold.end, state, error)
-        except RunOver:
-            log.info("a run had ended already: %s", error)
-        except StateError:
-            log.exception("a run's end could not be written; its claim lapses")
+            await asyncio.wait(tasks, timeout=_ENDING_SECONDS)
 
 
-def _kinds(error: type[ProviderError]) -> set[str]:
-    return {error.kind}.union(*(_kinds(child) for child in error.__subclasses__()))
-
-
-PROVIDER_KINDS = frozenset(_kinds(ProviderError))
-"""Kinds of errors that are the model's server's, not the worker's."""
+def _lives(run: Run) -> bool | None:
+    """Whether a run's owner lives; what a dead one's commands left running is ended first, or it counts as living."""
+    owner = run.owner
+    verdict = lives(owner, time.time() - run.heartbeat)
+    if verdict is False and owner.boot == this_boot() and not end_left_by(owner.pid, owner.birth):
+        return True
+    return verdict

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from hermes_engine.agent.loop import Agent
+from hermes_engine.errors import EndpointDown
 from hermes_engine.messages import Message
 from hermes_engine.protocols import AgentSpec, Job, Journal, Sandbox
 from hermes_engine.redaction import Redactor
@@ -60,6 +61,10 @@ class Maker(Protocol):
 
     async def on_profile(self, name: str) -> Maker:
         """The maker of agents on another profile. Raises UnknownName, ConfigError."""
+        ...
+
+    async def probe(self, spec: AgentSpec) -> EndpointDown | None:
+        """Asks the spec's model for one token; the error when nobody answers. Any other refusal is an answer."""
         ...
 
 

@@ -15,7 +15,7 @@ import shutil
 import stat
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,13 +38,15 @@ _SECONDS = 120.0
 _POOL = ThreadPoolExecutor(2, thread_name_prefix="hermes-git")
 
 
-async def planned_worktree(cwd: Path, name: str) -> Worktree:
+async def planned_worktree(cwd: Path, name: str, *, after: Sequence[str] = ()) -> Worktree:
     """A worktree of the repository that `cwd` lies in; nothing is made yet.
+
+    It begins at the first of the branches `after` that is there, else at the present commit.
 
     Raises:
         UsageError: there is no repository, or it has no commit.
     """
-    return await _in_pool(_planned, cwd, name)
+    return await _in_pool(_planned, cwd, name, after)
 
 
 async def known_worktree(cwd: Path, near: Path) -> Worktree | None:
@@ -100,6 +102,8 @@ class Worktree:
         if self.root.exists():
             self._claim()
             self.note = self._kept()
+        elif _git(self.top, "rev-parse", "--verify", "--quiet", f"refs/heads/{self.branch}", check=False) == self.base:
+            _git(self.top, "branch", "-D", self.branch, check=False)  # its making was cut off
 
     def _claim(self) -> None:
         """Whatever was put in place of the folder's `.git`: only the repository's own settings are read."""
@@ -131,8 +135,10 @@ class Worktree:
         return f"branch {self.branch}: {changes}"
 
 
-def _planned(cwd: Path, name: str) -> Worktree:
+def _planned(cwd: Path, name: str, after: Sequence[str]) -> Worktree:
     top, base = _repository(cwd)
+    tips = (_git(top, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}", check=False) for branch in after)
+    base = next(filter(None, tips), base)
     ending = _plain(f"{name}-{secrets.token_hex(3)}")
     root = _own(_places()) / f"{_plain(top.name)}-{ending}"
     inside = Path(os.path.realpath(cwd)).relative_to(os.path.realpath(top))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from hermes_engine.events import AgentFinished, CardChanged, Event
+from hermes_engine.events import CardChanged, Event
 from hermes_tui.cleaning import one_line
 from hermes_tui.cli.asking import sure
 from hermes_tui.cli.flags import Flags, here, resolve, takes
@@ -50,7 +50,7 @@ def run(flags: Flags, board: str, assignee: str | None, workers: int | None, onc
         def stop(number: int, frame: object) -> None:
             stops.append(number)
             if len(stops) > 1:
-                os._exit(130)
+                _leave_at_once()
             engine.kanban.halt()
 
         with _handled(stop):
@@ -112,6 +112,14 @@ def _slug(board: str) -> str:
     return board or str(click.get_current_context().meta.get(_BOARD, ""))
 
 
+def _leave_at_once() -> None:
+    """Ends the process without a further word to its workers; nothing their commands started lives on."""
+    from hermes_engine.sandbox.orphans import end_instance
+
+    end_instance()
+    os._exit(130)
+
+
 @contextlib.contextmanager
 def _handled(stop: Callable[[int, object], None]) -> Iterator[None]:
     before: dict[signal.Signals, Any] = {number: signal.signal(number, stop) for number in _STOPS}
@@ -146,7 +154,5 @@ def _tell(inbox: queue.SimpleQueue[Event | None]) -> None:
     while (event := inbox.get()) is not None:
         if isinstance(event, CardChanged):
             err(f"{event.card} {event.status}", style="dim")
-        elif isinstance(event, AgentFinished) and event.kind == "worker":
-            err(f"{event.name}: {event.state} {one_line(event.error, 200)}".rstrip())
         for line in lines.feed(event):
             err(line.text, style=line.style)

@@ -8,66 +8,18 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from hermes_engine.board import Board, CardDraft, Hold, this_owner
+from hermes_engine.board import CardDraft, Hold, this_owner
 from hermes_engine.errors import ConfigError
-from hermes_engine.profiles import resolve
-from hermes_engine.session import Engine
-from hermes_engine.settings import Overrides
 from tests.conftest import Serve
+from tests.kanban.shop import OpenShop, calls_made, finishing
 from tests.server.answers import Answer, Seen, call, hang, say, status
-from tests.server.scripted import ScriptedServer
 
 
-class Shop:
-    """An engine with a board, over a scripted server."""
-
-    def __init__(self, server: ScriptedServer, cwd: Path, **flags: Any) -> None:
-        self.server, self.cwd, self.events = server, cwd, []  # type: ignore[var-annotated]
-        self.resolved = resolve(Overrides(base_url=server.base_url, model="m", **flags))
-        self.engine = Engine(self.resolved, self.events.append, attended=False)
-        self.engine.start()
-
-    @property
-    def board(self) -> Board:
-        return self.engine.kanban.board()
-
-    def work(self, **options: Any) -> int:
-        return self.engine.kanban.work(cwd=self.cwd, once=True, **options)
-
-
-@pytest.fixture
-def shop(serve: Serve, tmp_path: Path, isolated_home: Path) -> Iterator[Callable[..., Shop]]:
-    isolated_home.mkdir(parents=True, exist_ok=True)
-    (isolated_home / "config.yaml").write_text(
-        "toolsets: [terminal, file, kanban]\nkanban: {retry_seconds: 0.05, failure_limit: 3}\n"
-    )
-    work = tmp_path / "work"
-    work.mkdir()
-    opened: list[Shop] = []
-
-    def start(script: Any, **flags: Any) -> Shop:
-        opened.append(Shop(serve(script), work, **flags))
-        return opened[-1]
-
-    yield start
-    for one in opened:
-        one.engine.close()
-
-
-def finishing(seen: Seen) -> Answer:
-    """A worker that completes its card at once."""
-    if seen.last["role"] == "tool":
-        return say("finished")
-    return call("kanban_complete", {"summary": f"done: {seen.messages[1]['content'].splitlines()[0]}"})
-
-
-def test_cards_are_worked_in_order_and_hand_on_their_results(shop: Callable[..., Shop]) -> None:
+def test_cards_are_worked_in_order_and_hand_on_their_results(shop: OpenShop) -> None:
     one = shop(finishing)
     first = one.board.create(CardDraft("first", body="count to 3"))
     second = one.board.create(CardDraft("second", parents=(first.id,)))
@@ -85,7 +37,7 @@ def test_cards_are_worked_in_order_and_hand_on_their_results(shop: Callable[...,
     assert Path(run.workspace).is_dir()
 
 
-def test_f5_1_a_worker_that_never_ends_its_card_is_tried_so_often_and_then_blocked(shop: Callable[..., Shop]) -> None:
+def test_f5_1_a_worker_that_never_ends_its_card_is_tried_so_often_and_then_blocked(shop: OpenShop) -> None:
     one = shop(lambda seen: say("ok, all fine"))
     card = one.board.create(CardDraft("x", max_retries=2))
     assert one.work() == 1
@@ -96,7 +48,7 @@ def test_f5_1_a_worker_that_never_ends_its_card_is_tried_so_often_and_then_block
     assert len(one.server.requests) == 6, "each try is reminded once"
 
 
-def test_f5_2_a_provider_error_is_not_the_workers(shop: Callable[..., Shop]) -> None:
+def test_f5_2_a_provider_error_is_not_the_workers(shop: OpenShop) -> None:
     one = shop(lambda seen: status(401, "bad key"))
     card = one.board.create(CardDraft("x", max_retries=0))
     assert one.work() == 1
@@ -105,7 +57,7 @@ def test_f5_2_a_provider_error_is_not_the_workers(shop: Callable[..., Shop]) -> 
     assert "401" in one.board.card(card.id).reason
 
 
-def test_f5_8_a_card_that_is_blocked_while_it_runs_stops_its_worker(shop: Callable[..., Shop]) -> None:
+def test_f5_8_a_card_that_is_blocked_while_it_runs_stops_its_worker(shop: OpenShop) -> None:
     one = shop(lambda seen: hang(30))
     card = one.board.create(CardDraft("x"))
     working = threading.Thread(target=one.work)
@@ -121,9 +73,7 @@ def test_f5_8_a_card_that_is_blocked_while_it_runs_stops_its_worker(shop: Callab
     assert len(one.server.requests) == 1
 
 
-def test_cards_go_to_the_profile_they_name_and_a_reviewer_judges(
-    shop: Callable[..., Shop], isolated_home: Path
-) -> None:
+def test_cards_go_to_the_profile_they_name_and_a_reviewer_judges(shop: OpenShop, isolated_home: Path) -> None:
     for name in ("coder", "judge"):
         (isolated_home / "profiles" / name).mkdir(parents=True)
         (isolated_home / "profiles" / name / "profile.yaml").write_text(f"description: is a {name}\n")
@@ -134,7 +84,7 @@ def test_cards_go_to_the_profile_they_name_and_a_reviewer_judges(
             return say("ok")
         if "You are the judge" in seen.messages[0]["content"]:
             assert "kanban_send_back" in seen.tools
-            tried = seen.messages[1]["content"].count("<attempt-")
+            tried = str(seen.messages[1]["content"]).count("<attempt-")
             return (
                 call("kanban_send_back", {"note": "add tests"})
                 if tried == 1
@@ -157,7 +107,7 @@ def test_cards_go_to_the_profile_they_name_and_a_reviewer_judges(
     assert one.board.card(unknown.id).reason == "no profile ghost here"
 
 
-def test_nothing_starts_where_the_toolset_is_not_enabled(shop: Callable[..., Shop], isolated_home: Path) -> None:
+def test_nothing_starts_where_the_toolset_is_not_enabled(shop: OpenShop, isolated_home: Path) -> None:
     (isolated_home / "config.yaml").write_text("toolsets: [terminal]\n")
     one = shop(finishing)
     one.board.create(CardDraft("x"))
@@ -166,7 +116,7 @@ def test_nothing_starts_where_the_toolset_is_not_enabled(shop: Callable[..., Sho
     assert one.server.requests == []
 
 
-def test_a_chat_has_an_orchestrators_tools_and_no_way_to_complete(shop: Callable[..., Shop], tmp_path: Path) -> None:
+def test_a_chat_has_an_orchestrators_tools_and_no_way_to_complete(shop: OpenShop, tmp_path: Path) -> None:
     one = shop([
         call("kanban_create", {"title": "a card", "assignee": "default", "priority": "3"}),
         call("kanban_show", {}), call("kanban_claim", {"id": "k1"}),
@@ -187,10 +137,10 @@ def test_a_chat_has_an_orchestrators_tools_and_no_way_to_complete(shop: Callable
     assert one.board.card("k1").reason == "waits for a person's review"
 
 
-def test_a_worker_may_write_in_its_own_folder_whatever_the_file_is_called(shop: Callable[..., Shop]) -> None:
+def test_a_worker_may_write_in_its_own_folder_whatever_the_file_is_called(shop: OpenShop) -> None:
     def script(seen: Seen) -> Answer:
-        done = sum(message["role"] == "tool" for message in seen.messages)
-        steps = [
+        done = calls_made(seen)
+        steps: list[Answer] = [
             call("write_file", {"path": "test.db", "content": "x"}),
             call("terminal", {"command": "echo A=1 > .env && cat test.db .env"}),
             call("kanban_complete", {"summary": "made"}),
@@ -209,7 +159,7 @@ def test_a_worker_may_write_in_its_own_folder_whatever_the_file_is_called(shop: 
     assert workspace.stat().st_mode & 0o777 == 0o700
 
 
-def test_an_old_run_cannot_write_and_names_its_fault(shop: Callable[..., Shop]) -> None:
+def test_an_old_run_cannot_write_and_names_its_fault(shop: OpenShop) -> None:
     one = shop(finishing)
     card = one.board.create(CardDraft("x"))
     claim = one.board.claim_card(card.id, this_owner())
