@@ -16,7 +16,7 @@ from hermes_engine.errors import ConfigError, UnknownName, UsageError
 from hermes_engine.paths import Home
 from hermes_engine.settings import Settings
 from hermes_engine.settings.reading import read_yaml
-from hermes_engine.toolsets import TOOLSETS, expand, tools_of
+from hermes_engine.toolsets import BY_NAME_ONLY, TOOLSETS, expand, tools_of
 
 FILE = "distributions.yaml"
 
@@ -105,6 +105,8 @@ def refusal(toolset: str, settings: Settings, *, by_default: bool = True) -> str
         settings: of the profile; a `toolsets` list that a person wrote is binding.
         by_default: whether a set counts as enabled where no person wrote a list.
     """
+    if toolset in BY_NAME_ONLY:
+        return "is for agents of a board, and rows have none"
     if not tools_of([toolset]):
         return "has no tool in this version"
     unwritten = "toolsets" not in settings.model_fields_set
