@@ -1,4 +1,4 @@
-"""Passes on to the screens what the engine says, at a pace that leaves room for keys; beats time while anything runs."""
+"""Passes on to the screens what the engine says, at a pace that leaves room for keys; beats while anything runs."""
 
 from __future__ import annotations
 
