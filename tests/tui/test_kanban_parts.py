@@ -180,3 +180,23 @@ async def test_nothing_watches_without_somebody_who_looks() -> None:
         assert not any(task.get_name() == "watch of the board in view" for task in asyncio.all_tasks())
         assert book.fact() is None
         assert app.desk.work_facts(None) == WorkFacts(context=app.desk.work.context, usage=app.desk.work.usage())
+
+
+async def test_a_question_that_is_not_in_view_is_not_answered_by_a_digit() -> None:
+    from hermes_tui.screens.kanban.about import Asked
+    from tests.tui.test_kanban_pictures import ASKED, WORKERS
+
+    asked = Asked()
+    asked.follow(WORKERS[1], [ASKED])
+    assert asked.option("1") is not None
+    assert asked.option("9") is None
+    assert len(asked.lines(80, 3, LOOK)) == 2, "where it has no room, its title and where to read it"
+    assert not asked.takes_keys()
+    assert len(asked.lines(80, 12, LOOK)) > 3
+    assert asked.block is not None
+    asked.block.shown_at = 0.0
+    assert asked.takes_keys()
+    asked.lines(80, 0, LOOK)
+    assert not asked.takes_keys()
+    asked.follow(WORKERS[0], [ASKED])
+    assert asked.block is None

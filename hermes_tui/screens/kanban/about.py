@@ -45,8 +45,9 @@ class Asked:
         """The request in at most so many lines; where it is longer, where to read it."""
         if self.block is None:
             return []
-        rows = self.block.rows(width, look)
-        self._whole = len(rows) <= most
+        # what is much too long is not drawn four times a second to find that out
+        rows = self.block.rows(width, look) if self.block.estimate(width) <= 2 * most + 8 else []
+        self._whole = 0 < len(rows) <= most
         if not self._whole:
             return [shorten(Text(f" {shown(self.block.title)}", look.text), width),
                     Text(_(" a shows all of it and takes your answer"), look.soft)]  # fmt: skip

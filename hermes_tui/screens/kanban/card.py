@@ -106,13 +106,25 @@ class CardScreen(KanbanBase):
         place = dataclasses.replace(place, screens=SCREENS, title="", folder="", branch="")
         left, right = chrome.header(place, self.desk.work_facts(None), width, look.glyphs, "kanban")
         self.header.show(left, [Part(f"{self.deck.slug} / {self._card}", "soft", weight=4), *right])
-        keys = [_("Enter opens the run"), _("e edit"), _("H L move"), _("c comment"), _("a answer"), _("A accept"),
-                _("b send back"), _("r retry"), _("x stop"), _("d diff")]  # fmt: skip
-        keys = keys if self.chosen_card is not None else []
-        parts = [Part(words, "soft", weight=8 - min(6, at), gap=1 if not at else 2) for at, words in enumerate(keys)]
-        self.show_status(parts, [Part(_("Esc board"), "faint", "back", weight=6)])
+        self.show_status(self._keys(look), [Part(_("Esc board"), "faint", "back", weight=6)])
         if self._details is not None:
             self.page.show(self._lines(self._details, max(20, width - 2), look))
+
+    def _keys(self, look: Look) -> list[Part]:
+        card = self.chosen_card
+        if card is None:
+            return []
+        keys = [(_("Enter opens the run"), "open", 8)] if self.page.chosen else []
+        if card.status == "blocked" or (card.status == "running" and (worker := self.worker_of(card)) and worker.needs):
+            keys.append((_("a answer"), "answer", 8))
+        if card.status == "review":
+            keys += [(_("A accept"), "accept", 8), (_("b back"), "send_back", 7)]
+        keys += [(_("e edit"), "edit", 5), (_("H/L move"), "move(1)", 4), (_("c comment"), "comment", 5),
+                 (_("d diff"), "changes", 3), (_("r retry"), "again", 3), (_("x stop"), "stop", 3)]  # fmt: skip
+        return [
+            Part(f"{look.glyphs.dot} {words}" if number else words, "soft", action, weight=weight, gap=1)
+            for number, (words, action, weight) in enumerate(keys)
+        ]
 
     def _lines(self, details: Details, width: int, look: Look) -> list[PageLine]:
         card, now = details.card, self.deck.now()

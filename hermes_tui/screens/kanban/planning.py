@@ -26,6 +26,7 @@ from hermes_tui.screens.kanban.forms import STYLES, CardForm, Written
 from hermes_tui.screens.overlays.picker import Item, Picker
 from hermes_tui.screens.steady import SteadyModal
 from hermes_tui.texts import _
+from hermes_tui.widgets.blocks.request import QUIET_SECONDS
 from hermes_tui.widgets.cards import shown
 from hermes_tui.widgets.look import look_of
 from hermes_tui.widgets.rows import list_row
@@ -186,6 +187,7 @@ class PlanPreview(SteadyModal["Drafts | None"]):
     def __init__(self, goal: str, drafts: Drafts, board: str, profiles: Sequence[tuple[str, str]]) -> None:
         super().__init__()
         self._goal, self._board, self._profiles = goal, board, profiles
+        self._came = 0.0
         self.list = DraftList(drafts)
 
     def compose(self) -> ComposeResult:
@@ -203,6 +205,7 @@ class PlanPreview(SteadyModal["Drafts | None"]):
 
     def on_mount(self) -> None:
         """How many there are."""
+        self._came = time.monotonic()
         self._count()
 
     def _count(self) -> None:
@@ -214,8 +217,9 @@ class PlanPreview(SteadyModal["Drafts | None"]):
         self.list.move(step)
 
     def action_accept(self) -> None:
-        """Creates what stands here."""
-        self.dismiss(self.list.drafts)
+        """Creates what stands here; not by a key that was meant for something else."""
+        if time.monotonic() - self._came >= QUIET_SECONDS:
+            self.dismiss(self.list.drafts)
 
     def action_drop(self) -> None:
         """Leaves the chosen card out; without the last one there is no plan."""

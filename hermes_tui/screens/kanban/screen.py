@@ -130,12 +130,12 @@ class KanbanScreen(KanbanBase):
         card = self.chosen_card
         look, (width, height) = look_of(self), self.app.size
         self.about.display = card is not None and height >= chrome.SHORT
-        if card is None:
-            self.asked.follow(None, ())
-            return
         engine = self.desk.engine
-        worker = self.worker_of(card)
+        worker = self.worker_of(card) if card is not None else None
         self.asked.follow(worker, engine.broker.pending() if engine is not None else ())
+        if card is None or not self.about.display:
+            self.asked.lines(width, 0, look)
+            return
         most = height // 2 - 2 if self._tall else 4 if height >= 30 else 3
         lines = about(card, worker, self.deck.now(), width, most, look)
         if asked := self.asked.lines(width - 1, height // 2 - 2, look):
