@@ -1,5 +1,6 @@
 # make run   - sets up and opens the app (MODEL=demo needs no key)
 # make test  - sets up and passes the tests
+# make demo-atropos - prompts to a batch at a trainer, offline
 # make local - fetches the small real model (200 MB); the tests that ask it are skipped without it
 # Set-up speaks on stderr only, so that a one-shot's stdout is the answer and nothing else.
 SHELL := /bin/sh
@@ -11,7 +12,7 @@ ATROPOS := atroposlib==0.4.0
 MODEL ?=
 ARGS ?=
 
-.PHONY: run test local check lint types contracts bench pictures clean
+.PHONY: run test local demo-atropos check lint types contracts bench pictures clean
 run: $(VENV)/.installed
 	@$(BIN)/hermes $(if $(MODEL),--model $(MODEL)) $(ARGS)
 
@@ -32,6 +33,9 @@ types: $(VENV)/.installed-dev
 
 contracts: $(VENV)/.installed-dev
 	$(BIN)/lint-imports
+
+demo-atropos: $(VENV)/.installed-dev
+	@$(BIN)/python -m tests.batch.demo_atropos
 
 bench: $(VENV)/.installed-dev
 	$(BIN)/python -m bench $(ARGS)

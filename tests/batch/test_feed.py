@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import socket
 import subprocess
 import sys
 import threading
 import time
-import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,54 +24,7 @@ from hermes_engine.errors import EndpointDown, LimitReached, RequestRejected
 from hermes_engine.protocols import AgentSpec
 from tests.batch.support import Played, Ran, dataset, play, thinks, uses
 from tests.batch.test_export_forms import TOKENIZER
-
-
-class Trainer:
-    """The Atropos API server as a process, and the trainer's calls to it."""
-
-    def __init__(self) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
-        self.url = f"http://127.0.0.1:{port}"
-        command = [
-            sys.executable,
-            "-m",
-            "uvicorn",
-            "--port",
-            str(port),
-            "--log-level",
-            "error",
-            "atroposlib.api.server:app",
-        ]
-        self._process = subprocess.Popen(command)
-        end = time.monotonic() + 60
-        while time.monotonic() < end:
-            try:
-                self.call("GET", "/")
-                return
-            except OSError:
-                time.sleep(0.1)
-        raise AssertionError("the server did not start")
-
-    def call(self, method: str, path: str, body: Any = None) -> Any:
-        data = None if body is None else json.dumps(body).encode()
-        headers = {"Content-Type": "application/json"}
-        request = urllib.request.Request(self.url + path, data, headers, method=method)
-        with urllib.request.urlopen(request, timeout=20) as answer:
-            text = answer.read()
-            return json.loads(text) if text.startswith((b"{", b"[")) else text.decode()
-
-    def register(self, batch_size: int, longest: int = 4096) -> None:
-        fields = {"wandb_group": "g", "wandb_project": "p", "checkpoint_dir": "", "save_checkpoint_interval": 10}
-        numbers = {"batch_size": batch_size, "max_token_len": longest, "starting_step": 0, "num_steps": 10}
-        self.call("POST", "/register", fields | numbers)
-
-    def batch(self) -> Any:
-        return self.call("GET", "/batch")["batch"]
-
-    def close(self) -> None:
-        self._process.terminate()
-        self._process.wait(10)
+from tests.batch.trainer import Trainer
 
 
 @pytest.fixture
@@ -185,3 +136,25 @@ def test_samples_of_a_prompt_are_one_group(tmp_path: Path, trainer: Trainer) -> 
         assert group["group_overrides"] == {}
     assert trainer.batch() is None
     assert trainer.call("GET", "/status")["queue_size"] == 0
+
+
+def test_the_whole_chain_in_one_command() -> None:
+    pytest.importorskip("atroposlib", reason="atroposlib is not installed: make test does it")
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.batch.demo_atropos"], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert "the trainer took 7 batches of 4; the first:" in done.stdout
+    assert "2 of them fill no whole batch of 4" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_chain_without_the_server_says_so() -> None:
+    hide = (
+        "import importlib.util as u, sys\nfind = u.find_spec\n"
+        "u.find_spec = lambda name, *more: None if name == 'atroposlib' else find(name, *more)"
+    )
+    run = "from tests.batch.demo_atropos import main; sys.exit(main())"
+    done = subprocess.run([sys.executable, "-c", f"{hide}\n{run}"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1
+    assert "atroposlib is not installed, so nothing was fed" in done.stdout
+    assert "30 rows written" in done.stderr
