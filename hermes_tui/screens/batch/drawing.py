@@ -20,6 +20,12 @@ from hermes_tui.widgets.times import count_short, money, seconds_short
 COLUMNS = ("all", "prompt", "few")
 """Sets of columns that `c` goes through."""
 
+WIDE_LIST = 100
+"""From this width on a run of the list has its state, its model and its counts beside what a resume would do."""
+
+ROOMY = 104
+"""From this width on rows have their prompt beside the last step."""
+
 COUNTED = 92
 """From this width on counters have words."""
 
@@ -65,12 +71,12 @@ def left_words(told: Counters) -> str:
     )
 
 
-def run_line(item: RunItem, width: int, look: Look) -> Text:
-    """One run of the list."""
+def run_line(item: RunItem, column: int, width: int, look: Look) -> Text:
+    """One run of the list; names have `column` cells."""
     away = item.at_work and not item.here
     sign, style = sign_of(item.word, look)
     name_style, soft = (look.faint, look.faint) if away else (look.text, look.soft)
-    column = max(8, min(30, width // 3))
+    column = max(8, min(column, 34, width // 3))
     left = Text(f" {sign} ", look.faint if away else style)
     name = cut(one_line(item.name), column, look.glyphs.ellipsis)
     left.append(name, name_style).append(" " * max(2, column + 2 - Text(name).cell_len))
@@ -79,11 +85,17 @@ def run_line(item: RunItem, width: int, look: Look) -> Text:
         words = state_word(item.word)
         words += f" {look.glyphs.dot} {item.state.holder}" if away else ""
     elif item.left:
-        words = f"{state_word(item.word)}  p " + _("resume: {left}").format(left=left_words(told))
+        words = _("resume: {left}").format(left=left_words(told))
+        words = words if width < WIDE_LIST else f"{state_word(item.word)}  {words}"
     else:
         words = " ".join(part for part in (state_word(item.word), one_line(item.state.reason, 200)) if part)
     left.append(words, soft)
+    if width >= WIDE_LIST and not away and (model := item.state.settings.get("options", {}).get("model")):
+        left.append(f"  {one_line(str(model))}", look.faint)
     right = Text()
+    share = f"{told.settled}/{told.total} {told.percent:>3}%"
+    if item.left and width < WIDE_LIST:
+        return spread(left, Text(share, look.text), width - 1)
     for mark, role, count in (
         (look.glyphs.good, look.good, told.kept),
         (look.glyphs.rejected, look.soft, told.rejected),
@@ -91,7 +103,7 @@ def run_line(item: RunItem, width: int, look: Look) -> Text:
     ):
         if count and width >= 50:
             right.append(f"{mark}{count} ", look.faint if away else role)
-    right.append(f"{told.settled}/{told.total} {told.percent:>3}%", look.faint if away else look.text)
+    right.append(share, look.faint if away else look.text)
     return spread(left, right, width - 1)
 
 
@@ -193,9 +205,9 @@ def _money(model: RunModel) -> list[Part]:
 
 def head(columns: str, width: int, look: Look) -> Text:
     """The heading of the table."""
-    names = [f" {'#':>5}", _("state"), _("time"), _("turns"), _("tools"), _("tok"), ""]
-    names[-1] = _("prompt") if columns == "prompt" else _("last step")
-    return _cells(names, columns, width, [look.faint] * 7, look)
+    last = _("prompt") if columns == "prompt" else _("last step")
+    names = [f" {'#':>5}", _("state"), _("time"), _("turns"), _("tools"), _("tok"), last, _("prompt")]
+    return _cells(names, columns, width, [look.faint] * 8, look)
 
 
 def row_line(row: TableRow, columns: str, width: int, look: Look) -> Text:
@@ -213,9 +225,10 @@ def row_line(row: TableRow, columns: str, width: int, look: Look) -> Text:
         str(row.tools) if row.tools or row.turns else "",
         count_short(row.tokens) if row.tokens else "",
         words,
+        "" if row.state in ("failed", "rejected") else one_line(row.prompt, 300),  # there the reason says more
     ]
     last = look.warning if row.quiet else look.bad if row.state == "failed" else look.soft
-    return _cells(cells, columns, width, [look.faint, style, *[look.text] * 4, last], look)
+    return _cells(cells, columns, width, [look.faint, style, *[look.text] * 4, last, look.faint], look)
 
 
 def _last(row: TableRow, look: Look) -> str:
@@ -241,4 +254,10 @@ def _cells(cells: list[str], columns: str, width: int, styles: list[Style], look
         gap = " " * (room - Text(text).cell_len)
         number = place not in (0, 1)
         line.append(("" if not number else gap) + text, styles[place]).append(gap if not number else "").append("  ")
-    return shorten(line.append(cells[6], styles[6]), width - 1, look.glyphs.ellipsis)
+    if columns == "all" and width >= ROOMY and cells[7]:
+        room = (width - line.cell_len) // 2
+        words = cut(cells[6], room - 2, look.glyphs.ellipsis)
+        line.append(words, styles[6]).append(" " * (room - Text(words).cell_len)).append(cells[7], styles[7])
+    else:
+        line.append(cells[6], styles[6])
+    return shorten(line, width - 1, look.glyphs.ellipsis)

@@ -41,7 +41,7 @@ def figures(model: RunModel, now: float, width: int, look: Look) -> list[Text]:
         lines.append(_line(_("rate"), "", curve(curves.rate, look), width, look))
     coverage = model.figure("reasoning", "coverage")
     if isinstance(coverage, float):
-        lines.append(_line(_("thinking"), f"{100 * coverage:.0f} %", curve(curves.reasoning, look), width, look))
+        lines.append(_line(_("reasoning"), f"{100 * coverage:.0f} %", curve(curves.reasoning, look), width, look))
     if len(lines) == 1:
         lines.append(Text(_("no row has ended yet"), look.faint))
     lines += _tools(model, width, look)

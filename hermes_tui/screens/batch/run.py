@@ -160,7 +160,7 @@ class RunScreen(BatchBase):
         self.header.show(*chrome.header(place, work, width, look.glyphs, "batch"))
         only = {"all": _("all"), "running": _("running"), "failed": _("failed"), "rejected": _("rejected"),
                 "kept": _("kept")}[self._only]  # fmt: skip
-        sort = {"need": _("what needs you"), "row": _("row"), "time": _("time"), "turns": _("turns"),
+        sort = {"need": _("by need"), "row": _("row"), "time": _("time"), "turns": _("turns"),
                 "tokens": _("tokens")}[self._sort]  # fmt: skip
         count = _("showing {count}").format(count=len(self.rows))
         self.about.show(

@@ -78,9 +78,9 @@ class RunsScreen(BatchBase):
         if not self.is_attached:
             return
         look, width, items = look_of(self), self.app.size.width, self.runs_book.items
-        self.table.show(
-            [item.name for item in items], lambda place: run_line(items[place], width, look), empty=self._nothing()
-        )
+        names = [item.name for item in items]
+        column = max(map(len, names), default=0)
+        self.table.show(names, lambda place: run_line(items[place], column, width, look), empty=self._nothing())
         work = self.desk.work_facts(None)
         place = self.desk.place_facts(doing="", escape="", hint="", unseen=0)
         place = dataclasses.replace(place, screens=SCREENS)
