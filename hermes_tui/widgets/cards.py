@@ -83,7 +83,7 @@ def column_meaning(name: str) -> str:
 def head(name: str, count: str, width: int, look: Look, *, chosen: bool) -> Text:
     """The first line of a column."""
     style = look.warning if name == "needs" and count != "0" else look.strong if chosen else look.soft
-    line = Text(f" {column_name(name)}", style).append(f"  {count}", look.soft if chosen else look.faint)
+    line = Text().append(f" {column_name(name)}", style).append(f"  {count}", look.soft if chosen else look.faint)
     return padded(line, width, look)
 
 
@@ -137,7 +137,7 @@ def _second(face: CardFace, width: int, look: Look) -> Text:
     sign, style = _sign(face, look)
     parts = [Text(cut(shown(face.who), WHO, glyphs.ellipsis), look.soft)] if face.who else []
     time = seconds_short(int(face.seconds)) if face.sign in ("running", "needs") else age_short(face.seconds)
-    parts.append(Text(f"{sign} " if sign else "", style).append(time, look.faint))
+    parts.append(Text().append(f"{sign} " if sign else "", style).append(time, look.faint))
     if face.priority:
         parts.append(Text(f"p{face.priority}", look.soft))
     after = Text(f"{glyphs.forked} {','.join(face.after)}", look.faint)
