@@ -171,7 +171,7 @@ class Attempt:
             return folder, None
         if wish == "worktree":
             place = await planned_worktree(self._means.cwd, claim.card.id, after=earlier)
-            self._branch = place.branch
+            self._branch, self.worker.place = place.branch, place
             return place.cwd, place
         name = f"{claim.card.id}-{claim.run.id}"
         return await in_thread(private_dir, self._means.folder / name), None

@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hermes_engine.board import Board, Card, CardDraft, Claim, Hold, Owner
-from hermes_engine.errors import ToolFault, UnknownName
+from hermes_engine.errors import StateError, ToolFault, UnknownName
 from hermes_engine.messages import Display, ToolResult
 from hermes_engine.protocols import AgentSpec
 from hermes_engine.tools.context import ToolContext
 from hermes_engine.tools.registry import Tool, make_tool
 from hermes_engine.work.boards_pool import on_board
 from hermes_engine.work.card_text import as_data, summary
+from hermes_engine.work.worktrees import Worktree
 
 Described = Sequence[tuple[str, str]]
 """Names and descriptions of profiles."""
@@ -27,11 +28,12 @@ Described = Sequence[tuple[str, str]]
 
 @dataclass(slots=True)
 class Worker:
-    """A worker's hold on its card; `verb` is how it ended it, "" while it has not."""
+    """A worker's hold on its card; `verb` is how it ended it, "" while it has not; `place` its worktree, if any."""
 
     hold: Hold
     claim: Claim
     verb: str = ""
+    place: Worktree | None = None
 
 
 @dataclass(slots=True)
@@ -204,6 +206,9 @@ class Cards:
                 worker.verb = verb  # here: the dispatcher sees the run's end at once, from another thread
                 return card
 
+            if worker.place is not None:
+                with contextlib.suppress(StateError):  # told again, and for good, when the worker leaves it
+                    await worker.place.keep()  # before the card moves: whoever works it next begins there
             return _card(await on_board(written), verb)
 
         async def kanban_complete(

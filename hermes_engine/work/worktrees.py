@@ -84,6 +84,10 @@ class Worktree:
         """Makes the folder, on a new branch or, when the agent is given more to do, on its old one."""
         await _in_pool(self._enter)
 
+    async def keep(self) -> None:
+        """Commits what is there now; the folder stays. Raises StateError."""
+        await _in_pool(self._keep)
+
     async def leave(self) -> None:
         """Commits what is there and takes the folder away; `note` says branch and diffstat."""
         await _in_pool(self._leave)
@@ -97,6 +101,11 @@ class Worktree:
         else:
             _git(self.top, "worktree", "add", "-b", self.branch, str(self.root), self.base)
         self.cwd.mkdir(parents=True, exist_ok=True)
+
+    def _keep(self) -> None:
+        if self.root.exists():
+            self._claim()
+            self._commit()
 
     def _leave(self) -> None:
         if self.root.exists():
@@ -116,13 +125,14 @@ class Worktree:
         pointer.unlink(missing_ok=True)
         pointer.write_text(right)
 
+    def _commit(self) -> None:
+        _git(self.root, "add", "--all")
+        if _git(self.root, "status", "--porcelain", "--ignore-submodules=dirty"):
+            _git(self.root, *_author(self.root), "commit", "--no-verify", "-q", "-m", f"Work of agent {self.branch}")
+
     def _kept(self) -> str:
         try:
-            _git(self.root, "add", "--all")
-            if _git(self.root, "status", "--porcelain", "--ignore-submodules=dirty"):
-                _git(
-                    self.root, *_author(self.root), "commit", "--no-verify", "-q", "-m", f"Work of agent {self.branch}"
-                )
+            self._commit()
             plain = ("--no-ext-diff", "--ignore-submodules", "--shortstat")
             changes = _git(self.root, "diff", *plain, self.base, "HEAD")
         except StateError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from hermes_engine.protocols import ToolSchema
 from hermes_engine.toolsets import TOOLSETS, tools_of
 from hermes_tui.texts import _, ngettext
 
@@ -14,12 +15,16 @@ CHARACTERS_A_TOKEN = 4
 
 def tokens_of(toolsets: Sequence[str]) -> int:
     """Tokens that the definitions of these sets' tools take in each request, about; 0 for tools not built yet."""
+    return sum(len(json.dumps(schema)) for schema in _offered(toolsets)) // CHARACTERS_A_TOKEN
+
+
+def _offered(toolsets: Sequence[str]) -> list[ToolSchema]:
+    """What of these sets stands in a chat's request."""
     from hermes_engine.tools.registry import registered
     from hermes_engine.work.offered import bound_tools
 
     known = {**registered(), **{tool.name: tool for tool in bound_tools()}}
-    schemas = [known[name].schema for name in tools_of(toolsets) if name in known]
-    return sum(len(json.dumps(schema)) for schema in schemas) // CHARACTERS_A_TOKEN
+    return [known[name].schema for name in tools_of(toolsets) if name in known]
 
 
 def cost_line(toolset: str) -> str:
@@ -31,5 +36,5 @@ def cost_line(toolset: str) -> str:
         return "  " + line.format(n=count)
     one = "{n} tool, about {tokens} tokens in every request"
     many = "{n} tools, about {tokens} tokens in every request"
-    line = ngettext(one, many, len(built))
-    return "  " + line.format(n=len(built), tokens=tokens_of([toolset]))
+    line = ngettext(one, many, len(_offered([toolset])))
+    return "  " + line.format(n=len(_offered([toolset])), tokens=tokens_of([toolset]))
