@@ -147,13 +147,13 @@ class Crew:
         record = make_record(row, result, tools=self.tools, batch=task.batch, timestamp=now(), redactor=self.redactor)
         if verdict.outcome == "kept" and (dropped := self.quality.against(record)):
             verdict = Verdict("rejected", *dropped)
+        self.floor.seconds[row.index, row.sample] = result.seconds
         await self._write(task, row, record, result, verdict)
         self.books.end(task.ident)
         self.rejects.note(verdict)
         if self.first_tries.note(task.ident, result, before):
             self._take_back()
         self.check_caps()
-        self.floor.seconds[row.index, row.sample] = result.seconds
         self._tell_end(row, verdict.outcome, self.redactor.text(verdict.detail), result)
 
     def _not_its_fault(self, result: RowResult) -> bool:

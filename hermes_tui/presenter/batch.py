@@ -110,24 +110,33 @@ class RunModel:
         self.floor: Floor | None = None
         self.reading = True
         """Whether earlier rows are still being read."""
-        self._rows: dict[str, RowLine] = {}
-        self._groups: dict[str, list[TableRow]] | None = None
+        self._rows: dict[str, TableRow] = {}
+        self._groups: dict[str, list[TableRow]] = {outcome: [] for outcome in OUTCOMES}
         self._whens: list[float] = []
+        self._ordered = True
 
     # Fed
 
     def take(self, look: Look, floor: Floor | None) -> None:
         """Takes in what a look has found, and what goes on here, if it does."""
         self.state, self.floor, self.reading = look.state, floor, look.more
+        gone: set[int] = set()
         if look.void:
-            self._rows = {key: row for key, row in self._rows.items() if row.file not in look.void}
-        for row in look.rows:
-            key = row.ident or f"{row.file.name}:{row.offset}"
+            gone = {id(row) for row in self._rows.values() if row.line and row.line.file in look.void}
+            self._rows = {key: row for key, row in self._rows.items() if id(row) not in gone}
+        for line in look.rows:
+            key = line.ident or f"{line.file.name}:{line.offset}"
             before = self._rows.get(key)
-            if before is None or before.outcome == "failed":
+            if before is None or before.state == "failed":
+                if before is not None:
+                    gone.add(id(before))
+                row = _settled(line, floor.seconds.get((line.index, line.sample)) if floor is not None else None)
                 self._rows[key] = row
-        if look.rows or look.void:
-            self._groups = None
+                self._groups[line.outcome].append(row)
+                self._ordered = False
+        if gone:
+            self._groups = {name: [row for row in group if id(row) not in gone] for name, group in self._groups.items()}
+            self._ordered = False
 
     @property
     def here(self) -> bool:
@@ -220,7 +229,7 @@ class RunModel:
             found += sorted(live, key=lambda row: (row.state == "quiet", -(row.seconds or 0)))
         for outcome in OUTCOMES:
             if only in ("all", outcome):
-                found += groups[outcome]
+                found += reversed(groups[outcome])
         if again:
             found = [row for row in found if row.live or row.name not in again]
         if text:
@@ -231,13 +240,12 @@ class RunModel:
         return found
 
     def _grouped(self) -> dict[str, list[TableRow]]:
-        if self._groups is None:
-            lines = sorted(self._rows.values(), key=lambda row: row.when)
-            self._whens = [line.when for line in lines]
-            self._groups = {outcome: [] for outcome in OUTCOMES}
-            seconds = self.floor.seconds if self.floor is not None else {}
-            for line in reversed(lines):
-                self._groups[line.outcome].append(_settled(line, seconds.get((line.index, line.sample))))
+        """The settled rows by outcome, oldest first: mostly in order already, which makes sorting cheap."""
+        if not self._ordered:
+            self._ordered = True
+            for group in self._groups.values():
+                group.sort(key=_ended)
+            self._whens = sorted(_ended(row) for group in self._groups.values() for row in group)
         return self._groups
 
     def find(self, name: RowName, now: float) -> TableRow | None:
@@ -258,9 +266,9 @@ class RunModel:
 
     def curves(self, now: float) -> Curves:
         """How it went over the time of this invocation, or of all its rows when nobody works it."""
-        self._grouped()
         began = self.began()
-        lines = [line for line in self._rows.values() if line.when and line.when >= began]
+        told = (row.line for row in self._rows.values())
+        lines = [line for line in told if line is not None and line.when and line.when >= began]
         if len(lines) < 2:
             return Curves()
         first = began or min(line.when for line in lines)
@@ -276,6 +284,10 @@ class RunModel:
                 reasoned[place] += line.reasoned
         most = max(counts)
         return Curves(_shares(kept, counts), tuple(count / most for count in counts), _shares(reasoned, turns))
+
+
+def _ended(row: TableRow) -> float:
+    return row.line.when if row.line is not None else 0.0
 
 
 _KEYS: Mapping[str, Callable[[TableRow], Any]] = {

@@ -111,6 +111,9 @@ async def test_rows_stand_by_need_and_the_counters_add_up(serve: Serve, tmp_path
         assert "pass rate 33.3 %" in app.screen
         await app.pilot.press("f", "f")
         await app.until(lambda: states(app) == ["1 ✗ failed"])
+        await app.pilot.press("escape", "slash", *"xkjfp")
+        await app.shows("/xkjfp")
+        await app.shows("0 of 6. Esc clears.")
         await app.pilot.press("escape", "slash", *"dull", "enter")
         await app.until(lambda: states(app) == ["2 ⊘ rejected"])
         await app.pilot.press("escape", "s")

@@ -95,7 +95,7 @@ def test_actions_of_the_table_exist() -> None:
     for row in key_rows():
         if row.action:
             target, _dot, name = row.action.partition(".")
-            owner = {"screen": ChatScreen, "board": KanbanScreen}.get(target, HermesApp)
+            owner = {"screen": ChatScreen, "board": KanbanScreen, "batch": RunsScreen}.get(target, HermesApp)
             assert hasattr(owner, f"action_{name.partition('(')[0]}"), row.action
 
 

@@ -91,7 +91,10 @@ class BatchBook:
 
     async def read(self) -> None:
         """Reads what runs there are."""
-        states = await self._desk.off_loop(self._states)
+        try:
+            states = await self._desk.off_loop(self._states)
+        except OSError:  # a folder went away while it was read
+            return
         self.items = tuple(sorted((self._item(state) for state in states), key=_urgency))
         self.ready = True
 
@@ -173,7 +176,10 @@ class Follow:
     async def read(self) -> None:
         """Reads what is new, to its end."""
         while True:
-            look = await self._desk.off_loop(self._watching().look)
+            try:
+                look = await self._desk.off_loop(self._watching().look)
+            except OSError:  # the folder went away while it was read
+                return
             engine = self._desk.engine
             self.model.take(look, engine.runs.floor(self.model.name) if engine is not None else None)
             if not look.more:

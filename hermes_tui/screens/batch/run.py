@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from hermes_tui.screens.agents.book import AgentsBook
     from hermes_tui.screens.host import Host
 
+FIGURE_SECONDS = 1.0
+
 STATISTICS = 110
 """From this width on they stand beside the table."""
 
@@ -64,6 +66,8 @@ class RunScreen(BatchBase):
         self._only, self._sort, self._columns = FILTERS[0], SORTS[0], drawing.COLUMNS[0]
         self._text: str | None = None
         self._typing = self._turned = False
+        self._figured: tuple[float, int, object] = (0.0, 0, None)
+        """When figures were drawn last, how wide, in which look: over many rows they cost more than the rest."""
         self.rows: list[TableRow] = []
 
     def compose(self) -> ComposeResult:
@@ -121,7 +125,9 @@ class RunScreen(BatchBase):
         self.set_class(only, "-only-statistics")
         if beside or only:
             column = max(10, (self.words.size.width if self.words.size.width else 38) - 1)
-            self.words.show(figures(model, now, column, look))
+            if now - self._figured[0] >= FIGURE_SECONDS or self._figured[1:] != (column, look):
+                self._figured = (now, column, look)
+                self.words.show(figures(model, now, column, look))
         if not only:
             self._draw_rows(now)
         self._draw_bars(width, height)
@@ -219,6 +225,12 @@ class RunScreen(BatchBase):
             event.prevent_default()
             self._type(event.key, event.character or "")
             self.draw()
+
+    def on_paste(self, event: events.Paste) -> None:
+        """Pasted text is for the filter."""
+        event.stop()
+        self._typing, self._text = True, (self._text or "") + event.text.split("\n", 1)[0]
+        self.draw()
 
     def _type(self, key: str, character: str) -> None:
         if key == "enter":

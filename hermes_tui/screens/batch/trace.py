@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from hermes_engine.errors import HermesError
+from hermes_engine.errors import HermesError, UsageError
 from hermes_engine.events import Notice
 from hermes_tui.cleaning import one_line
 from hermes_tui.presenter.batch import TableRow
@@ -111,10 +112,12 @@ class TraceScreen(BatchBase):
         self.presenter.own_name = _("row {row}").format(row=row.name[0])
         messages: tuple[Message, ...] = ()
         recent: list[Event] | None = None
+        opened: tuple[tuple[Message, ...], list[Event]] | None = None
         fault = ""
         try:
             if row.live and engine is not None:
-                opened = await self.desk.off_loop(lambda: engine.runs.open_row(name, row.name))
+                with suppress(UsageError):  # the run has just ended: it is recorded
+                    opened = await self.desk.off_loop(lambda: engine.runs.open_row(name, row.name))
                 if opened is not None:
                     messages, recent = opened
                     self._live = True

@@ -50,13 +50,19 @@ async def _keys(app: App[Any], host: Host, options: Options) -> None:
 
 
 async def _run_key(app: App[Any], host: Host, action: str) -> None:
-    """Does what a key of the table does; what is the chat's, in the chat, and what is the board's, on the board."""
+    """Does what a key of the table does; what is the chat's, in the chat, and so with the board and batch runs."""
     target, _dot, rest = action.partition(".")
     if target == "screen":
         await app.run_action("screen('chat')")
         await host.chat.run_action(rest)
     elif target == "board":
         await app.run_action("screen('kanban')")
+        await app.screen.run_action(rest)
+    elif target == "batch":
+        from hermes_tui.screens.batch.base import BatchBase
+
+        if not isinstance(app.screen, BatchBase):
+            await app.run_action("screen('batch')")
         await app.screen.run_action(rest)
     else:
         await app.run_action(rest)
