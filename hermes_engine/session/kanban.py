@@ -151,7 +151,8 @@ class Kanban:
         names = [name for name, _ in profiles]
         maker = await self._assembly.on_profile(PLANNER if PLANNER in names else self._resolved.profile)
         spec = maker.spec(name="plan", cwd=cwd, kind="background")
-        spec = dataclasses.replace(spec, toolsets=(), role=planner_role(profiles))
+        model = self._resolved.overrides.model or spec.model  # who names one with `plan` means the planner
+        spec = dataclasses.replace(spec, toolsets=(), role=planner_role(profiles), model=model)
         check = Check(plan_schema(profiles))
         talk = await self._delegation.opened(spec, maker, Origin(), goal, check=check)
         self._delegation.begin(talk, goal)
