@@ -150,6 +150,8 @@ async def test_pausing_workers_and_stopping_from_the_screen(serve: Serve, tmp_pa
         assert f"{counts.waiting} left (0 failed, {counts.waiting} waiting)" in app.screen
         await app.pilot.press("escape")
         await app.shows("resume: ")
+        await app.pilot.press("alt+1", "alt+4")
+        await app.shows("resume: ")
         await app.pilot.press("p")
         await app.shows("goes on")
         await app.until(lambda: (engine := app.desk.engine) is not None and bool(engine.runs.names))

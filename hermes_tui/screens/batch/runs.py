@@ -12,6 +12,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from hermes_engine.errors import HermesError
+from hermes_engine.events import BatchChanged, BatchFinished, BatchStarted
 from hermes_tui.screens.batch.base import BatchBase
 from hermes_tui.screens.batch.book import BatchBook, RunItem
 from hermes_tui.screens.batch.drawing import run_line
@@ -42,6 +43,8 @@ class RunsScreen(BatchBase):
     def __init__(self, host: Host, agents: AgentsBook, batch: BatchBook) -> None:
         super().__init__(host, agents, batch)
         self.table = Table(id="runs")
+        self._came_from = batch.chosen
+        """The run that was chosen when the screen was left, until it is chosen again."""
 
     def compose(self) -> ComposeResult:
         yield self.header
@@ -49,7 +52,7 @@ class RunsScreen(BatchBase):
         yield self.status
 
     def hear(self, events: Sequence[Event]) -> None:
-        if self.is_active and any(event.agent and type(event).__name__.startswith("Batch") for event in events):
+        if self.is_active and any(isinstance(event, (BatchStarted, BatchChanged, BatchFinished)) for event in events):
             self.call_after_refresh(self.draw)
 
     def beat(self) -> None:
@@ -81,6 +84,9 @@ class RunsScreen(BatchBase):
         names = [item.name for item in items]
         column = max(map(len, names), default=0)
         self.table.show(names, lambda place: run_line(items[place], column, width, look), empty=self._nothing())
+        if names and self._came_from:
+            chosen, self._came_from = self._came_from, ""
+            self.table.choose(chosen)
         work = self.desk.work_facts(None)
         place = self.desk.place_facts(doing="", escape="", hint="", unseen=0)
         place = dataclasses.replace(place, screens=SCREENS)

@@ -70,7 +70,7 @@ class Table(Widget, can_focus=True):
             self.post_message(self.Chosen())
 
     def choose(self, key: Hashable) -> None:
-        """Makes a row the chosen one, also one that is not there yet."""
+        """Makes a row the chosen one, if it is there."""
         place = next((place for place, one in enumerate(self._keys) if one == key), None)
         if place is not None:
             self._go(place)
