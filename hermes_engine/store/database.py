@@ -17,6 +17,7 @@ import sqlite3
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,16 @@ _SLOW_DISK = (
     "{} is on a disk that several machines share: state is kept there the slow way "
     "(HERMES_STATE_DIR can name a local folder)"
 )
+_HELD: Counter[tuple[int, int] | None] = Counter()
+"""How many databases of this process hold a file, by device and inode.
+
+Such a file is never opened past SQLite: closing any descriptor of it drops every lock the process has on it, and then
+another process that closes it takes itself for the last one and removes the log the others still write to.
+"""
+
+_HOLDING = threading.Lock()
+"""Held while a file is opened past SQLite, and while the count changes."""
+
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
@@ -72,6 +83,7 @@ class Database:
         self._open: dict[int, sqlite3.Connection] = {}
         self._temporary: Path | None = None
         self._closed = False
+        self._file: tuple[int, int] | None = None
         self._synchronous = "NORMAL"
         try:
             with _readable_faults(path):
@@ -82,8 +94,12 @@ class Database:
 
     def _set_up(self, migrations: Sequence[Migration], on_notice: Callable[[str], None] | None) -> None:
         private_dir(self.path.parent)
-        _refuse_foreign(self.path)
-        os.close(open_private(self.path, os.O_RDWR | os.O_CREAT))
+        with _HOLDING:
+            if not _HELD[_identity(self.path)]:
+                _refuse_foreign(self.path)
+                os.close(open_private(self.path, os.O_RDWR | os.O_CREAT))
+            self._file = _identity(self.path)
+            _HELD[self._file] += 1
         self._migrate(migrations)
         if self._journal() != "wal":
             self.connection().execute("PRAGMA synchronous=FULL")
@@ -165,6 +181,10 @@ class Database:
             for connection in self._open.values():
                 connection.close()
             self._open.clear()
+        with _HOLDING:
+            if self._file is not None:
+                _HELD[self._file] -= 1
+                self._file = None
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
 
@@ -211,6 +231,14 @@ class Database:
                 if not _is_busy(error) or time.monotonic() > deadline:
                     return mode
             time.sleep(random.uniform(0.01, 0.05))
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _refuse_foreign(path: Path) -> None:
