@@ -28,7 +28,10 @@ NUDGE = (
 )
 
 _FENCES = str.maketrans({"`": "'", "<": "‹", ">": "›"})
-_LONGEST = 8_000
+_LONGEST_TASK, _LONGEST, _SHORTEST = 40_000, 8_000, 400
+_ROOM = 60_000
+"""Characters of everything but the task: a card with a long history must leave room to work."""
+
 _ATTEMPTS, _COMMENTS = 5, 30
 
 
@@ -49,20 +52,17 @@ def card_message(details: Details, parents: Sequence[Card], run: Run) -> str:
     card = details.card
     parts = [f"Card {card.id}: {_name(card.title, 300)}"]
     if card.body.strip():
-        parts.append(_framed("task", mark, card.body))
-    parts += [
-        _framed("result", mark, parent.result, of=f"{parent.id} {_name(parent.title, 120)}")
-        for parent in parents
-        if parent.result.strip()
-    ]
+        parts.append(_framed("task", mark, card.body, _LONGEST_TASK))
+    about = [("result", parent.result, f"{parent.id} {_name(parent.title, 120)}") for parent in parents]
     if run.role == "review":
-        parts.append(_framed("work", mark, card.result or "(no words)"))
+        about.append(("work", card.result or "(no words)", ""))
     earlier = [old for old in details.runs if old.id != run.id][-_ATTEMPTS:]
-    parts += [_framed("attempt", mark, _attempt(old), of=f"{_name(old.profile, 60)}, {old.state}") for old in earlier]
-    parts += [
-        _framed("comment", mark, note.text, of=_name(note.author or "a person", 60))
-        for note in details.comments[-_COMMENTS:]
-    ]
+    about += [("attempt", _attempt(old), f"{_name(old.profile, 60)}, {old.state}") for old in earlier]
+    notes = details.comments[-_COMMENTS:]
+    about += [("comment", note.text, _name(note.author or "a person", 60)) for note in notes]
+    about = [(what, text, of) for what, text, of in about if text.strip()]
+    longest = max(_SHORTEST, min(_LONGEST, _ROOM // max(1, len(about))))
+    parts += [_framed(what, mark, text, longest, of=of) for what, text, of in about]
     parts += [f"File: {one_line(file.path, 4096)}" for file in details.attachments]
     return "\n\n".join(parts)
 
@@ -81,10 +81,10 @@ def _name(text: str, limit: int) -> str:
     return one_line(clean_for_model(text), limit).translate(_FENCES)
 
 
-def _framed(what: str, mark: str, text: str, *, of: str = "") -> str:
+def _framed(what: str, mark: str, text: str, longest: int, *, of: str = "") -> str:
     cut = clean_for_model(text).strip()
-    if len(cut) > _LONGEST:
-        cut = f"{cut[:_LONGEST]}\n[… cut: {len(cut) - _LONGEST} more characters; kanban_show has it all]"
+    if len(cut) > longest:
+        cut = f"{cut[:longest]}\n[… cut: {len(cut) - longest} more characters; kanban_show has it all]"
     head = f"<{what}-{mark}>" if not of else f"{what.capitalize()} of {of}:\n<{what}-{mark}>"
     return f"{head}\n{cut}\n</{what}-{mark}>"
 

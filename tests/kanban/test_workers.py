@@ -127,6 +127,21 @@ def test_f5_19_text_of_cards_is_framed_and_names_stay_on_one_line(shop: OpenShop
     assert user.count(f"<comment-{mark[1]}>") == user.count(f"</comment-{mark[1]}>") == 1
 
 
+def test_a_long_history_leaves_room_for_the_work_and_the_task_is_whole(shop: OpenShop) -> None:
+    one = shop(finishing)
+    parents = [one.board.create(CardDraft(f"part {number}")).id for number in range(30)]
+    for parent in parents:
+        one.board.complete(parent, "r" * 20_000)
+    card = one.board.create(CardDraft("x", body="b" * 30_000 + "END", parents=tuple(parents)))
+    for _ in range(40):
+        one.board.comment(card.id, "c" * 20_000)
+    assert one.work() == 0
+    [seen] = one.server.requests
+    assert len(seen.messages[1]["content"]) < 110_000
+    assert "bEND\n</task-" in seen.messages[1]["content"]
+    assert seen.messages[1]["content"].count("<result-") == 30
+
+
 def test_f5_20_a_done_card_shows_its_result_and_both_runs(shop: OpenShop) -> None:
     tried: list[int] = []
 
