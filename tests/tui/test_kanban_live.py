@@ -133,13 +133,13 @@ async def test_a_card_made_by_another_program_appears_within_a_second(serve: Ser
         other = await asyncio.create_subprocess_exec(*command, env=dict(os.environ), stdout=asyncio.subprocess.PIPE)
         await other.communicate()
         assert other.returncode == 0
-        await app.shows("from elsewhere", timeout=1.0)
+        await app.shows("from elsewhere", timeout=3.0)  # the slow look comes after five
         assert len(watchers()) == 1
         await app.pilot.press("escape")
         await app.until(lambda: not isinstance(app.app.screen, KanbanScreen))
         await app.shows("BOARD  default")
         await asyncio.to_thread(board_of(app).block, "k1", "by somebody")
-        await app.shows("◆ k1 first", timeout=1.5)
+        await app.shows("◆ k1 first", timeout=3.0)
         await app.pilot.resize_terminal(80, 24)
         await app.until(lambda: not watchers(), timeout=3)
 
