@@ -14,6 +14,9 @@ from typing import Any, Literal
 Role = Literal["system", "user", "assistant", "tool"]
 ToolStatus = Literal["ok", "error", "denied", "cancelled"]
 
+INTERRUPTED_RESULT = "[the program ended before this call did; do it again if it is still needed]"
+"""The same where the conversation is gone on with by another program."""
+
 CANCELLED_RESULT = "[cancelled before it finished]"
 """Result text given to a call that was cut off, so that the conversation stays valid."""
 

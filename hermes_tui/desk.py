@@ -133,12 +133,19 @@ class Desk:
 
     def past(self, session: str) -> Past:
         """What is recorded of a chat's earlier turns; nothing where nothing is kept. Blocks."""
+        from hermes_tui.outcomes import kept
         from hermes_tui.presenter.past import KINDS, Past
+        from hermes_tui.presenter.results import result_block
 
+        if self.engine is None:
+            return Past()
         try:
-            return Past(self.engine.sessions().recordings().of_chat(session, KINDS) if self.engine else ())
+            past = Past(self.engine.sessions().recordings().of_chat(session, KINDS))
+            for record in self.engine.tasks.earlier(session):
+                past.add_result(record.ended or 0.0, result_block(kept(record)))
         except HermesError:
             return Past()
+        return past
 
     def results(self, session: str) -> list[Outcome]:
         """What tasks of a chat have brought that nobody has seen yet, oldest first. Blocks."""
@@ -211,24 +218,15 @@ class Desk:
         """What waits to be sent."""
         return self.engine.queued(self.session) if self.engine is not None and self.session else ()
 
-    def running(self) -> list[str]:
-        """What would be stopped by leaving, a line each."""
-        rows = self._at_work()
-        return [" ".join(part for part in (row.name, row.title, row.activity) if part) for row in rows]
-
-    @property
-    def may_leave(self) -> bool:
-        """Whether something at work can go on in a process of its own."""
-        return not self.start.ephemeral and any(row.kind != "batch" for row in self._at_work())
-
-    def _at_work(self) -> list[AgentRow]:
+    def running(self) -> list[AgentRow]:
+        """What leaving would stop."""
         engine = self.engine
         return [row for row in engine.agents() if engine.supervisor.at_work(row.id)] if engine is not None else []
 
     @property
     def alive(self) -> bool:
         """Whether anything runs, so that time has to be shown."""
-        return bool(self._at_work())
+        return bool(self.running())
 
     def work_facts(self, ask: AskFact | None) -> WorkFacts:
         """What goes on, for the bars and the sidebar."""

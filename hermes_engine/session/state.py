@@ -131,7 +131,7 @@ class State:
             profile=spec.profile,
             kind=spec.kind,
             parent=parent,
-            mode=spec.mode,
+            mode=spec.mode if spec.kind != "chat" or self._resolved.mode_named else "",
             toolsets=spec.toolsets,
         )
         self.sessions.hold(session, self.instance, self._instances.alive)
@@ -143,6 +143,8 @@ class State:
         holder = self.sessions.hold(row.id, self.instance, self._instances.alive)
         if holder:
             raise UsageError(f"the chat {row.id} is open in another Hermes", hint="close it there first")
+        if spec.kind == "chat" and row.kind != "chat":
+            self.sessions.set_kind(row.id, "chat")
         messages = self.sessions.load(row.id)
         cut_off = self._cut_off(row.id) if messages and messages[-1].role in ("user", "tool") else None
         if cut_off is not None:

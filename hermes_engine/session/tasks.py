@@ -202,6 +202,10 @@ class Tasks:
         """Ended tasks of a chat whose results nobody has seen yet, oldest first. Blocks."""
         return self._read(lambda state: state.agents.unseen(session))
 
+    def earlier(self, session: str) -> Records:
+        """Ended tasks of a chat whose results were seen before, oldest first: they stay part of it. Blocks."""
+        return self._read(lambda state: state.agents.seen(session))
+
     def seen(self, agents: Sequence[str]) -> None:
         """The person has seen these results. Returns at once."""
         self._keeper.delivered(agents)

@@ -45,6 +45,7 @@ class AgentRecord:
         request: what it waits to be told, as JSON of the event that asked; "" for nothing.
         note: where its work lies, one line.
         files: what its tools wrote.
+        bound: a model's call started it and had its result.
     """
 
     id: str
@@ -70,6 +71,7 @@ class AgentRecord:
     request: str = ""
     note: str = ""
     files: tuple[str, ...] = ()
+    bound: bool = False
 
     @property
     def live(self) -> bool:
@@ -133,6 +135,14 @@ class AgentStore:
         where = "owner = ? AND ended IS NOT NULL AND result_seen = 0 AND state != 'handed over' ORDER BY ended"
         return self._select(where, [owner])
 
+    def seen(self, owner: str, limit: int = 200) -> tuple[AgentRecord, ...]:
+        """The newest ended tasks of a session whose results somebody has had, oldest first."""
+        where = (
+            "owner = ? AND bound = 0 AND ended IS NOT NULL AND result_seen = 1 AND state != 'handed over'"
+            " ORDER BY ended DESC LIMIT ?"
+        )
+        return self._select(where, [owner, limit])[::-1]
+
     def find(self, text: str) -> AgentRecord:
         """The agent meant by an id, the beginning of one, or a name (the newest of that name).
 
@@ -184,7 +194,7 @@ def insert_agent(connection: sqlite3.Connection, record: AgentRecord) -> None:
     now = record.created or time.time()
     connection.execute(
         "INSERT OR IGNORE INTO agents (id, parent, session, instance, name, title, kind, state, activity, prompt,"
-        " model, profile, created, started, owner, result_seen) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        " model, profile, created, started, owner, bound, result_seen) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         (
             record.id,
             record.parent,
@@ -201,6 +211,7 @@ def insert_agent(connection: sqlite3.Connection, record: AgentRecord) -> None:
             now,
             now if record.state == "running" else record.started,
             record.owner,
+            record.bound,
             record.result_seen,
         ),
     )
@@ -250,10 +261,11 @@ def set_request(connection: sqlite3.Connection, agent: str, request: str) -> Non
 
 
 def _record(row: sqlite3.Row) -> AgentRecord:
-    values = {name: row[name] for name in row.keys() if name not in ("usage", "result_seen", "files")}  # noqa: SIM118
+    values = {name: row[name] for name in row.keys() if name not in ("usage", "result_seen", "files", "bound")}  # noqa: SIM118
     return AgentRecord(
         **values,
         usage=usage_from_text(row["usage"]),
         result_seen=bool(row["result_seen"]),
         files=tuple(json.loads(row["files"])),
+        bound=bool(row["bound"]),
     )

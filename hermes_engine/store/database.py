@@ -36,6 +36,9 @@ OLDEST_SQLITE = (3, 35, 0)
 """First version with RETURNING."""
 
 _BUSY_MILLISECONDS = 5000
+_CLOSING_SECONDS = 8.0
+"""How long a close waits for what is at work."""
+
 _TRIES = 4
 _SLOW_DISK = (
     "{} is on a disk that several machines share: state is kept there the slow way "
@@ -83,6 +86,9 @@ class Database:
         self._open: dict[int, sqlite3.Connection] = {}
         self._temporary: Path | None = None
         self._closed = False
+        self._working = 0
+        self._rest = threading.Condition()
+        """Guards `_working`: SQLite crashes when a connection is closed while another thread is in it."""
         self._file: tuple[int, int] | None = None
         self._synchronous = "NORMAL"
         try:
@@ -136,10 +142,24 @@ class Database:
             self._local.connection = made
             return made
 
+    @contextlib.contextmanager
+    def _at_work(self) -> Iterator[sqlite3.Connection]:
+        """This thread's connection, which nobody closes meanwhile. Raises StateError."""
+        with self._rest:
+            if self._closed:
+                raise StateError(f"{self.path} is closed")
+            self._working += 1
+        try:
+            yield self.connection()
+        finally:
+            with self._rest:
+                self._working -= 1
+                self._rest.notify_all()
+
     def read(self, sql: str, values: Sequence[Any] = ()) -> list[sqlite3.Row]:
         """All rows of a query; no transaction stays open behind it. Raises StateError."""
-        with _readable_faults(self.path):
-            return self.connection().execute(sql, values).fetchall()
+        with _readable_faults(self.path), self._at_work() as connection:
+            return connection.execute(sql, values).fetchall()
 
     @contextlib.contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
@@ -148,8 +168,7 @@ class Database:
         Raises:
             StateError: the lock was not to be had, the disk is full, the file is damaged, …
         """
-        connection = self.connection()
-        with _readable_faults(self.path):
+        with _readable_faults(self.path), self._at_work() as connection:
             _again_while_busy(lambda: connection.execute("BEGIN IMMEDIATE"))
             try:
                 yield connection
@@ -161,8 +180,7 @@ class Database:
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
         """Reads that see one state of the file; nothing is written in it. Raises StateError."""
-        connection = self.connection()
-        with _readable_faults(self.path):
+        with _readable_faults(self.path), self._at_work() as connection:
             connection.execute("BEGIN")
             try:
                 yield connection
@@ -175,9 +193,12 @@ class Database:
         return int(self.read("PRAGMA data_version")[0][0])
 
     def close(self) -> None:
-        """Closes every thread's connection. Later use raises StateError."""
-        with self._lock:
+        """Closes every thread's connection, after what is at work in one. Later use raises StateError."""
+        with self._rest:
             self._closed = True
+            if not self._rest.wait_for(lambda: not self._working, _CLOSING_SECONDS):
+                return  # it stays open rather than crash whoever is in it
+        with self._lock:
             for connection in self._open.values():
                 connection.close()
             self._open.clear()

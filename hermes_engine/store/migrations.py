@@ -142,12 +142,15 @@ CREATE INDEX agents_by_session ON agents (session);
 DROP INDEX agents_unseen;
 """
 
+_BOUND = "ALTER TABLE agents ADD COLUMN bound INTEGER NOT NULL DEFAULT 0"
+
 _STATUS = "ALTER TABLE messages ADD COLUMN status TEXT NOT NULL DEFAULT ''"
 
 STATE_MIGRATIONS: tuple[Migration, ...] = (
     ("0001 sessions, agents, runs, orders", _script(_FIRST)),
     ("0002 how tool calls ended", _script(_STATUS)),
     ("0003 whose an agent's result is, what it asks, what it changed", _script(_RESULTS)),
+    ("0004 which agents a model's call started", _script(_BOUND)),
 )
 """Everything that was ever done to `state.db`, in order."""
 

@@ -220,6 +220,7 @@ class Recorder:
                     profile=event.profile,
                     created=now,
                     owner=event.owner,
+                    bound=event.bound,
                     result_seen=event.bound,
                 )
                 insert_agent(connection, record)

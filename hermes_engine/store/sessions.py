@@ -193,7 +193,7 @@ class SessionStore:
         return rows[0] if rows else None
 
     def find(self, text: str) -> SessionRow:
-        """The session meant by an id, the beginning of an id, a title or a part of one.
+        """The session meant by an id, the beginning of an id, or a chat's title or a part of it.
 
         Raises:
             UsageError: none or several; the message names near ones.
@@ -204,9 +204,9 @@ class SessionStore:
         escaped = wanted.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
         attempts: tuple[tuple[str, str], ...] = (
             ("s.id = ?", wanted),
-            ("lower(s.title) = lower(?)", wanted),
+            ("s.kind = 'chat' AND lower(s.title) = lower(?)", wanted),
             ("s.id LIKE ? ESCAPE '\\'", f"{escaped}%"),
-            ("s.title LIKE ? ESCAPE '\\'", f"%{escaped}%"),
+            ("s.kind = 'chat' AND s.title LIKE ? ESCAPE '\\'", f"%{escaped}%"),
         )
         for where, value in attempts:
             rows = self._rows(where, (clean(value),), 6)
@@ -225,6 +225,10 @@ class SessionStore:
     def set_model(self, session: str, model: str) -> None:
         """Records the model in use from now on."""
         self._set(session, "model", clean(model))
+
+    def set_kind(self, session: str, kind: str) -> None:
+        """Records what the session is from now on: a task that a person talks to becomes a chat."""
+        self._set(session, "kind", kind)
 
     def set_mode(self, session: str, mode: str) -> None:
         """Records the approval mode."""

@@ -19,7 +19,7 @@ from hermes_engine.agent.loop import Agent
 from hermes_engine.agent.shorten import estimate
 from hermes_engine.errors import HermesError
 from hermes_engine.events import Emitter, Event, Notice, Sink, TurnFinished, TurnStarted, UsageReported
-from hermes_engine.messages import NO_USAGE, Message
+from hermes_engine.messages import CANCELLED_RESULT, INTERRUPTED_RESULT, NO_USAGE, Message
 from hermes_engine.protocols import AgentSpec, Job, Journal, TurnResult, tee
 from hermes_engine.tools.permissions import Gate
 from hermes_engine.work.maker import Keeper, Maker
@@ -313,6 +313,8 @@ class Conversation:
             return Ending("done", last.content)
         if last is not None and last.partial and not last.tool_calls:
             await agent.replace(agent.messages[:-1])
+        if redone := _to_be_redone(agent.messages):
+            await agent.replace(redone)
         return _ending(await agent.run(None, emit))
 
     def leave(self) -> None:
@@ -353,3 +355,15 @@ class Conversation:
 
 def _ending(result: TurnResult) -> Ending:
     return Ending(STATES[result.status], result.answer, result.error, result.error_kind)
+
+
+def _to_be_redone(messages: Sequence[Message]) -> list[Message]:
+    """The messages with the calls that the end of a program cut off marked as such, [] when there are none."""
+    last = len(messages)
+    while last and messages[last - 1].role == "tool":
+        last -= 1
+    tail = [
+        dataclasses.replace(message, content=INTERRUPTED_RESULT) if message.content == CANCELLED_RESULT else message
+        for message in messages[last:]
+    ]
+    return [*messages[:last], *tail] if tail != list(messages[last:]) else []

@@ -37,9 +37,10 @@ from hermes_engine.events import (
     ToolFinished,
     ToolProgress,
     ToolStarted,
+    TurnFinished,
     UsageReported,
 )
-from hermes_engine.messages import NO_USAGE, Usage
+from hermes_engine.messages import NO_USAGE, UNKNOWN_USAGE, Usage
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +65,7 @@ class AgentRow:
         needs: id of the request it waits on, or "".
         started, ended: seconds since the epoch; `ended` 0 while it lives.
         heard: when something last came from it.
-        usage: its own and that of agents below it which have ended.
+        usage: its own and that of agents below it which have ended; `own` without theirs.
         steps, tools: replies of the model and calls of tools so far.
         context: tokens its conversation takes, 0 when unknown.
         bound: it ends with the turn that started it.
@@ -92,6 +93,7 @@ class AgentRow:
     tools: int = 0
     context: int = 0
     bound: bool = False
+    own: Usage = NO_USAGE
 
     @property
     def live(self) -> bool:
@@ -334,7 +336,9 @@ def _noticed(event: Event, row: AgentRow) -> dict[str, str | int | Usage] | None
         case RequestSettled(request=request) if request == row.needs:
             return {"needs": "", "activity": row.activity.removeprefix("asks: ")}
         case UsageReported(usage=usage, context_tokens=context):
-            return {"usage": row.usage + usage, "context": context}
+            return {"usage": row.usage + usage, "own": row.own + usage, "context": context}
+        case TurnFinished(usage=usage) if not usage.tokens_known:  # a reply was cut off before its figures came
+            return {"usage": row.usage + UNKNOWN_USAGE, "own": row.own + UNKNOWN_USAGE}
         case RowFinished(usage=usage):
             return {"usage": row.usage + usage}
         case _:

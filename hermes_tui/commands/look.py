@@ -43,9 +43,9 @@ def _size(message: Message) -> int:
 @command("usage", help="Tokens and money, per agent", group="Look", while_busy=True)
 def usage(host: CommandHost, args: str) -> None:
     rows = [
-        (row.name, row.kind, row.model, *_usage_cells(row.usage))
+        (row.name, row.kind, row.model, *_usage_cells(row.own))
         for row in host.engine.agents()
-        if row.usage.total_tokens or row.session == host.session
+        if row.own.total_tokens or not row.own.tokens_known or row.session == host.session
     ]
     columns = (_("agent"), _("kind"), _("model"), _("prompt"), _("answer"), _("cost"))
     host.show(Output("table", _("Since this program was started."), _("Usage"), columns, tuple(rows)))

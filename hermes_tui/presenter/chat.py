@@ -31,13 +31,13 @@ from hermes_engine.events import (
 from hermes_tui.outcomes import Outcome, heard, state_words, told
 from hermes_tui.presenter.past import line_of
 from hermes_tui.presenter.requests import request_block, settled_words
+from hermes_tui.presenter.results import result_block
 from hermes_tui.texts import _
 from hermes_tui.widgets.blocks import (
     AnswerBlock,
     Block,
     NoticeBlock,
     RequestBlock,
-    ResultBlock,
     ThoughtBlock,
     ToolBlock,
     UserBlock,
@@ -168,17 +168,7 @@ class ChatPresenter:
             return
         self._results.add(outcome.id)
         self._seen(outcome.id)
-        self._view.add(
-            ResultBlock(
-                outcome.id,
-                name=outcome.name,
-                state=outcome.state,
-                heading=outcome.heading,
-                task=outcome.task,
-                answer=outcome.answer,
-                remains=tuple(outcome.remains()),
-            )
-        )
+        self._view.add(result_block(outcome))
 
     def _line(self, event: Event) -> None:
         block = line_of(event)

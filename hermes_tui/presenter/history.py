@@ -44,6 +44,7 @@ class _History:
         self._replies = 0
 
     def run(self, messages: Sequence[Message]) -> list[Block]:
+        self._blocks += self._past.before
         said = [place for place, message in enumerate(messages) if message.role == "user"]
         begun = self._past.by_message([messages[place].content for place in said])
         turns = {said[number]: turn for number, turn in begun.items()}

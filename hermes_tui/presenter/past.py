@@ -38,6 +38,7 @@ class Turn:
     """One turn's prompt, and the lines that stood after so many of its replies, and at its end."""
 
     prompt: str
+    started: float = 0.0
     lines: dict[int, list[Block]] = field(default_factory=dict)
     end: list[Block] = field(default_factory=list)
 
@@ -47,6 +48,8 @@ class Past:
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self.turns: list[Turn] = []
+        self.before: list[Block] = []
+        """What stood before the first turn."""
         self.results: dict[str, ToolFinished] = {}
         self.answered: dict[str, list[Block]] = {}
         self.thought: dict[str, float] = {}
@@ -60,10 +63,10 @@ class Past:
 
     def _take(self, event: Event) -> None:
         match event:
-            case TurnStarted(prompt=prompt, model=model):
+            case TurnStarted(prompt=prompt, model=model, time=when):
                 self._model, self._replies, self._thinking = model, 0, None
                 if prompt or not self.turns:
-                    self.turns.append(Turn(prompt))
+                    self.turns.append(Turn(prompt, when))
             case ThoughtDelta(time=when):
                 self._thinking = (self._thinking[0] if self._thinking else when, when)
             case ReplyFinished(reasoning=words):
@@ -98,6 +101,14 @@ class Past:
             turn.end.append(block)
         else:
             turn.lines.setdefault(self._replies, []).append(block)
+
+    def add_result(self, ended: float, block: Block) -> None:
+        """A task's result, which stood behind the turn in which it came."""
+        turn = next((turn for turn in reversed(self.turns) if turn.started <= ended), None)
+        if turn is None:
+            self.before.append(block)
+        else:
+            turn.end.append(block)
 
     def by_message(self, said: Sequence[str]) -> dict[int, Turn]:
         """Which turn began with which of the person's messages: the newest turns are matched first, since a chat

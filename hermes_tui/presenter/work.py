@@ -104,7 +104,7 @@ class Work:
         """Another chat is on the screen now."""
         self.session, self.agent = session, agent
         self.context = context or ContextFact()
-        self._usage[agent] = usage
+        self._usage.setdefault(agent, usage)  # what was heard of it counts already
         self.forest.show(session)
         plans = (message.content for message in reversed(messages) if message.role == "tool" and message.name == "todo")
         self.plan = _plan(next(plans, ""))

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from hermes_engine.events import AgentFinished, ApprovalAsked, ToolFinished, ToolStarted, TurnStarted
-from hermes_engine.messages import closed
+from hermes_engine.events import AgentFinished, ApprovalAsked, TextDelta, ToolFinished, ToolStarted, TurnStarted
+from hermes_engine.messages import INTERRUPTED_RESULT, closed
 from hermes_engine.store.agents import AgentStore
 from hermes_engine.store.migrations import open_state
 from hermes_engine.store.orders import OrderBook
@@ -118,3 +118,50 @@ def test_every_conversation_is_valid_after_leaving(hear: Callable[..., Heard]) -
         assert closed(messages) == messages
         assert messages[0].content in ("split it", "slow a", "slow b")
     assert first_user(heard.server.requests[0]) == "split it"
+
+
+def test_what_a_killed_or_left_program_cut_off_is_asked_for_again(hear: Callable[..., Heard]) -> None:
+    heard = hear(by_prompt({"nap": [call("terminal", {"command": "sleep 300"}), say("never")]}), mode="auto")
+    task = heard.engine.tasks.start(heard.session, "nap", kind="background")
+    heard.wait(lambda: heard.of(ToolStarted))
+    assert heard.engine.leave(grace=0.2) == [task.id]
+    heard.engine.close()
+    again = hear(by_prompt({"nap": [say("x"), say("slept")]}), mode="auto")
+    again.engine.tasks.resume(task.id)
+    again.wait(lambda: again.of(AgentFinished))
+    assert again.server.requests[0].messages[-1]["content"] == INTERRUPTED_RESULT
+
+
+def test_a_task_that_becomes_a_chat_is_listed_as_one_and_its_result_stays_with_its_owner(
+    hear: Callable[..., Heard],
+) -> None:
+    heard = hear(by_prompt({}))
+    task = heard.engine.tasks.start(heard.session, "say hello", kind="background")
+    heard.wait(lambda: heard.of(AgentFinished))
+    [result] = heard.engine.tasks.results(heard.session)
+    heard.engine.tasks.seen([result.id])
+    heard.wait(lambda: not heard.engine.tasks.results(heard.session))
+    assert [record.id for record in heard.engine.tasks.earlier(heard.session)] == [task.id]
+    sessions = heard.engine.sessions()
+    assert task.session not in {row.id for row in sessions.list()}
+    heard.engine.open_session(heard.cwd, resume=task.session)
+    assert task.session in {row.id for row in sessions.list()}
+
+
+def test_a_default_mode_is_not_kept_so_a_chat_of_a_one_shot_asks_where_a_person_is(hear: Callable[..., Heard]) -> None:
+    heard = hear(by_prompt({}))
+    heard.ask("hi")
+    assert heard.engine.view(heard.session).mode == "auto"
+    heard.engine.close()
+    again = hear(by_prompt({}), attended=True)
+    view = again.engine.open_session(heard.cwd, resume=heard.session)
+    assert view.mode == "ask"
+
+
+def test_what_a_stopped_agent_used_is_unknown_not_nothing(hear: Callable[..., Heard]) -> None:
+    heard = hear(by_prompt({"talk": say("word " * 400, chunks=400, delay=0.02)}))
+    task = heard.engine.tasks.start(heard.session, "talk", kind="background")
+    heard.wait(lambda: len(heard.of(TextDelta)) > 5)
+    heard.engine.stop_agent(task.id)
+    heard.wait(lambda: heard.of(AgentFinished))
+    assert not heard.of(AgentFinished)[-1].usage.tokens_known

@@ -103,6 +103,7 @@ class ChatScreen(SteadyScreen[None]):
     def on_mount(self) -> None:
         """The first picture."""
         self.prompt.intercept = self._intercept
+        self.prompt.completes = self.completing.enter
         self.transcript.intercept = self._request_key
         self.sidebar.tail = lambda agent: self.desk.work.tails.of(agent)[1]
         self.prompt.queue_waits = lambda: bool(self.queue.items)
@@ -128,7 +129,7 @@ class ChatScreen(SteadyScreen[None]):
         from hermes_tui.presenter.history import blocks_of
 
         engine, past = self.desk.engine, None
-        if engine is not None and view.messages:
+        if engine is not None:
             past = await self.desk.off_loop(lambda: self.desk.past(view.id))
             view = engine.view(view.id)
             self.desk.remember_window(past.windows.get(view.model, 0))
@@ -139,10 +140,10 @@ class ChatScreen(SteadyScreen[None]):
         await self.arriving.look()
         for request in engine.broker.pending() if engine is not None else ():
             self.presenter.ask(request)
-        if not view.messages:
+        if not view.messages and not self.transcript.blocks:
             self.welcome = WelcomeBlock(chrome.suggestions())
             self.transcript.add(self.welcome)
-        await self.sending.opened()
+        self.sending.opened()
         self.refresh_facts()
 
     def take(self, events: Sequence[Event]) -> None:
@@ -213,11 +214,11 @@ class ChatScreen(SteadyScreen[None]):
 
     # Keys
 
-    def _intercept(self, character: str) -> bool:
-        if character == "?" and not self.prompt.lent:
+    def _intercept(self, event: events.Key) -> bool:
+        if event.character == "?" and self.prompt.empty and not self.prompt.lent:
             self.app.run_worker(self.app.run_action("keys"))
             return True
-        taken = self.asking.intercept(character)
+        taken = self.prompt.empty and event.is_printable and self.asking.intercept(event.character or "")
         if taken:
             self.refresh_facts()
         return taken
@@ -323,12 +324,12 @@ class ChatScreen(SteadyScreen[None]):
 
     # Messages of widgets
 
-    async def on_prompt_sent(self, message: Prompt.Sent) -> None:
+    def on_prompt_sent(self, message: Prompt.Sent) -> None:
         """Enter."""
         if message.purpose:
-            self.asking.answer(message.text)
+            self.asking.answer(message.text, message.about)
         else:
-            await self.sending.enter(message.text)
+            self.sending.enter(message.text)
         self.refresh_facts()
 
     def on_prompt_edited(self) -> None:
