@@ -88,3 +88,40 @@ def test_many_threads_open_and_close_it_while_one_writes(tmp_path: Path) -> None
     assert faults == []
     assert len(kept.read("SELECT text FROM lines")) == 41
     kept.close()
+
+
+CLOSING = """
+import sys, threading, time
+from pathlib import Path
+from hermes_engine.errors import StateError
+from hermes_engine.store.database import Database
+from tests.store.test_database_locks import LINES, add
+for turn in range(60):
+    database = Database(Path(sys.argv[1]) / str(turn), LINES)
+    told = []
+    def work():
+        try:
+            while True:
+                add(database, "x" * 200)
+                database.read("SELECT count(*), max(text) FROM lines")
+                with database.snapshot() as connection:
+                    connection.execute("SELECT * FROM lines ORDER BY text").fetchall()
+        except StateError as error:
+            told.append(str(error))
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.003 * (turn % 7))
+    database.close()
+    for thread in threads:
+        thread.join(20)
+    assert len(told) == 3 and all("is closed" in line for line in told), told
+"""
+
+
+def test_it_can_be_closed_while_threads_are_at_work_in_it(tmp_path: Path) -> None:
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", CLOSING, str(tmp_path)], cwd=root, capture_output=True, text=True, timeout=100
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
