@@ -238,7 +238,9 @@ class Desk:
         needs = len(engine.broker.pending()) if engine is not None else 0
         needs = max(needs, ask.more + 1 if ask is not None else 0)
         agents = work.forest.facts(rows)
-        return WorkFacts(agents, work.batches(), work.context, work.usage(cap), ask, needs, work.plan, self.board())
+        at_work = sum(row.live and row.kind not in ("chat", "batch") for row in rows)
+        usage, board = work.usage(cap), self.board()
+        return WorkFacts(agents, work.batches(), work.context, usage, ask, needs, work.plan, board, at_work)
 
     def see(self, agents: Sequence[str]) -> None:
         """The person has seen the results of these agents; returns at once."""

@@ -11,15 +11,37 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hermes_engine.paths import open_private, private_dir
+from hermes_tui.texts import _
 
 if TYPE_CHECKING:
     from hermes_engine.profiles import Resolved
+    from hermes_engine.session import AgentRow
+    from hermes_engine.work.isolated import Isolation
 
 LOG = "tasks.log"
 """In the home's `logs`: what such a process says."""
 
 _started: list[subprocess.Popen[bytes]] = []
 """Nobody waits for them."""
+
+
+def goes_on(row: AgentRow) -> bool:
+    """Whether an agent at work can go on by itself in another process."""
+    return not row.bound and row.kind not in ("batch", "worker")
+
+
+def left_words(rows: Sequence[AgentRow]) -> list[str]:
+    """What becomes of agents at work when they are left working, a sentence each."""
+    told = [_("Left working: what it would ask is denied.")]
+    if any(row.bound for row in rows):
+        told.append(_("An agent that a turn started is stopped; that turn starts it again."))
+    if batches := [row.name for row in rows if row.kind == "batch"]:
+        told.append(
+            _("A batch run stops; `hermes batch run --resume --run_name {name}` goes on.").format(name=batches[0])
+        )
+    if any(row.kind == "worker" for row in rows):
+        told.append(_("A worker stops; its card waits for the next one."))
+    return told
 
 
 def go_on_without_us(agents: Sequence[str], resolved: Resolved) -> int:
@@ -43,6 +65,16 @@ def go_on_without_us(agents: Sequence[str], resolved: Resolved) -> int:
         os.close(log)
     _started.append(process)
     return process.pid
+
+
+def worker_process(resolved: Resolved) -> Isolation:
+    """How a worker of a board is started as a process of its own, with the flags this program was given."""
+    from hermes_engine.work.isolated import Isolation
+
+    given = (("--model", resolved.overrides.model), ("--mode", resolved.overrides.mode))
+    more = [part for flag, value in given if value is not None for part in (flag, value)]
+    command = [sys.executable, "-m", "hermes_tui.cli", *_flags(resolved), *more, "kanban", "work"]
+    return Isolation(command, _environment(resolved))
 
 
 def _flags(resolved: Resolved) -> list[str]:

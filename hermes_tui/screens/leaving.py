@@ -25,6 +25,7 @@ class Leaving:
     def __init__(self, app: App[Any], desk: Desk, chat: ChatScreen) -> None:
         self._app, self._desk, self._chat = app, desk, chat
         self._pressed = 0.0
+        self._asking = False
 
     def interrupt(self) -> None:
         """Ctrl+C: stops the turn, else clears the draft; again within three seconds: leaves."""
@@ -45,16 +46,21 @@ class Leaving:
 
     def leave_or_ask(self) -> None:
         """Leaves; while something runs, after the question what shall become of it."""
-        at_work = self._desk.running()
-        if at_work:
-            self._app.run_worker(self._ask(at_work), exclusive=True, group="leave", exit_on_error=False)
-        else:
+        if not self._desk.running():
             self.leave()
+        elif not self._asking:
+            self._asking = True
+            self._app.run_worker(self._ask(), group="leave", exit_on_error=False)
 
-    async def _ask(self, at_work: list[str]) -> None:
-        from hermes_tui.screens.overlays.card import QuitDialog
+    async def _ask(self) -> None:
+        from hermes_tui.screens.overlays.quitting import QuitDialog
 
-        answer = await self._app.push_screen_wait(QuitDialog(at_work, may_leave=self._desk.may_leave))
+        try:
+            answer = await self._app.push_screen_wait(
+                QuitDialog(self._desk.running, keeps=not self._desk.start.ephemeral)
+            )
+        finally:
+            self._asking = False
         if answer in ("stop", "leave"):
             self._desk.leave_behind = answer == "leave"
             self.leave()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from textual.await_complete import AwaitComplete
 from textual.geometry import Size
 from textual.screen import ModalScreen, Screen, ScreenResultType
 
@@ -46,7 +47,10 @@ class SteadyScreen(Screen[ScreenResultType]):
 
 
 class SteadyModal(ModalScreen[ScreenResultType]):
-    """An overlay of the app."""
+    """An overlay of the app. It is closed once, whatever keys follow the one that closed it."""
+
+    def dismiss(self, result: ScreenResultType | None = None) -> AwaitComplete:
+        return super().dismiss(result) if self.is_current else AwaitComplete()
 
     def _screen_resized(self, size: Size) -> None:
         super()._screen_resized(self.app.size)

@@ -5,19 +5,22 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import threading
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from textual import events
 
 from hermes_engine.paths import Home
+from hermes_engine.session import AgentRow
 from hermes_engine.store.agents import AgentStore
 from hermes_engine.store.migrations import open_state
-from hermes_tui.leaving_behind import LOG
+from hermes_tui.leaving_behind import LOG, goes_on, left_words
 from hermes_tui.running import loader_of, peeked_theme
 from hermes_tui.screens import leaving
 from tests.conftest import Serve
-from tests.server.scripted import hang, say
+from tests.server.scripted import Answer, Seen, hang, say
 from tests.tui.live import live, settings
 from tests.tui.stage import StageApp, screen_text, settle, stage
 from tests.work.support import by_prompt
@@ -147,6 +150,74 @@ async def test_when_the_terminal_goes_work_is_stopped_or_left_as_set(what: str, 
 
 def states_of(agents: AgentStore) -> set[str]:
     return {record.state for record in agents.list(kinds=("background",))}
+
+
+@pytest.mark.parametrize("keys", [("1", "1"), ("enter", "enter"), ("1", "enter", "2", "escape")])
+async def test_one_choice_leaves_whatever_keys_follow(keys: tuple[str, ...], serve: Serve, tmp_path: Path) -> None:
+    async with live(settings(serve([hang(60)])), tmp_path) as app:
+        await app.ready()
+        await app.say("go")
+        await app.until(lambda: app.desk.busy)
+        await app.pilot.press("ctrl+d")
+        await app.shows("1 thing still runs")
+        for key in keys:  # all of them before the app handles the first
+            app.app.post_message(events.Key(key, key if len(key) == 1 else None))
+        await app.until(lambda: app.app.return_code is not None)
+        assert (app.app.return_code, app.app.failure) == (0, None)
+
+
+async def test_space_chooses_nothing(serve: Serve, tmp_path: Path) -> None:
+    async with live(settings(serve([hang(60)])), tmp_path) as app:
+        await app.ready()
+        await app.say("go")
+        await app.until(lambda: app.desk.busy)
+        await app.pilot.press("ctrl+d")
+        await app.shows("1 thing still runs")
+        await app.pilot.press("space", "space")
+        assert "1 thing still runs" in app.screen
+        assert app.app.return_code is None
+
+
+async def test_the_question_follows_what_runs_to_its_end(serve: Serve, tmp_path: Path) -> None:
+    gone = threading.Event()
+
+    def found(seen: Seen) -> Answer:
+        gone.wait(30)
+        return say("found it")
+
+    server = serve(by_prompt({"go": hang(60), "look": found}))
+    async with live(settings(server), tmp_path, width=110) as app:
+        await app.ready()
+        await app.say("/background look around")
+        await app.until(lambda: server.requests)
+        await app.say("go")
+        await app.until(lambda: app.desk.busy)
+        await app.pilot.press("ctrl+d")
+        await app.shows("2 things still run")
+        line = next(line for line in app.screen.split("\n") if "look around" in line)
+        assert line.split("│")[1].split("  ")[0].strip() == "look"
+        assert "what it would ask is denied" in app.screen
+        gone.set()
+        await app.shows("1 thing still runs")
+        app.desk.engine.interrupt(app.desk.session)  # type: ignore[union-attr]
+        await app.shows("Nothing runs any more")
+        assert "Stop and quit" not in app.screen
+        await app.pilot.press("1")
+        await app.until(lambda: app.app.return_code == 0)
+
+
+def test_what_cannot_be_left_working_is_said() -> None:
+    rows = [
+        AgentRow("a", name="main"),
+        AgentRow("b", name="child", kind="child", bound=True),
+        AgentRow("c", name="evals", kind="batch"),
+    ]
+    assert [goes_on(row) for row in rows] == [True, False, False]
+    words = left_words(rows)
+    assert "denied" in words[0]
+    assert "that turn starts it again" in words[1]
+    assert "`hermes batch run --resume --run_name evals` goes on" in words[2]
+    assert len(left_words(rows[:1])) == 1
 
 
 async def test_esc_keeps_open_what_would_close_when_it_is_done(serve: Serve, tmp_path: Path) -> None:

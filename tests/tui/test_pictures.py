@@ -16,8 +16,9 @@ from textual.pilot import Pilot
 
 from hermes_engine import events as ev
 from hermes_engine.messages import Display, Usage
-from hermes_tui.screens.overlays.card import QuitDialog
+from hermes_engine.session import AgentRow
 from hermes_tui.screens.overlays.picker import Item, Picker
+from hermes_tui.screens.overlays.quitting import QuitDialog
 from hermes_tui.widgets.blocks import OutputBlock, WelcomeBlock
 from hermes_tui.widgets.facts import AgentFact, StepFact
 from hermes_tui.widgets.menu import Proposal
@@ -211,7 +212,11 @@ async def results(app: StageApp, pilot: Pilot[int]) -> None:
 @state
 async def leaving(app: StageApp, pilot: Pilot[int]) -> None:
     begin(app)
-    app.push_screen(QuitDialog(["main auth refactor Run pytest -q", "evals-nov 43% 129/300"], may_leave=True))
+    rows = (
+        AgentRow("ag_1", name="main", title="auth refactor", activity="Run pytest -q", state="running"),
+        AgentRow("ag_2", name="evals-nov", activity="43% 129/300", kind="batch", state="running"),
+    )
+    app.push_screen(QuitDialog(lambda: rows, keeps=True))
 
 
 SIZES = [(name, 80, 24, "hermes-dark") for name in STATES] + [(name, 120, 36, "hermes-dark") for name in STATES]

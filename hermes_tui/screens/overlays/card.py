@@ -1,4 +1,4 @@
-"""A card with a question and a few numbered answers; the quit dialog is one."""
+"""A card with a question and a few numbered answers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from textual.widgets import Static
 
 from hermes_tui.cleaning import one_line
 from hermes_tui.screens.steady import SteadyModal
-from hermes_tui.texts import _, ngettext
+from hermes_tui.texts import _
 from hermes_tui.widgets.look import look_of
 from hermes_tui.widgets.rows import list_row, spread
 
@@ -40,7 +40,7 @@ class Choices(Widget, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "move(-1)", _("Up"), show=False, id="choices.up"),
         Binding("down,j", "move(1)", _("Down"), show=False, id="choices.down"),
-        Binding("enter,space", "take", _("Choose"), show=False, id="choices.take"),
+        Binding("enter", "take", _("Choose"), show=False, id="choices.take"),
     ]
 
     class Taken(Message):
@@ -138,38 +138,3 @@ class Card(SteadyModal[str]):
     def action_close(self) -> None:
         """Closes the card."""
         self.dismiss("")
-
-
-MAX_LISTED = 6
-
-
-class QuitDialog(Card):
-    """What still runs, and what shall become of it: stop | wait | leave | "" (stay). Ctrl+C or Ctrl+D once more stops
-    it. `may_leave`: whether some of it can go on without this program.
-    """
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+c,ctrl+d", "leave", _("Stop it and quit"), show=False, id="quit.leave", priority=True),
-    ]
-
-    def __init__(self, running: Sequence[str], *, may_leave: bool = False) -> None:
-        lines = [f"  {line}" for line in running[:MAX_LISTED]]
-        if len(running) > MAX_LISTED:
-            lines.append(_("  and {count} more").format(count=len(running) - MAX_LISTED))
-        heading = ngettext("{count} thing still runs", "{count} things still run", len(running))
-        leave = Choice("leave", _("Leave it working and quit"), _("`hermes tasks` shows it"))
-        super().__init__(
-            heading.format(count=len(running)),
-            lines,
-            [
-                Choice("stop", _("Stop and quit"), _("what was done so far is kept")),
-                Choice("wait", _("Quit when it is done"), _("this screen stays open until then")),
-                *([leave] if may_leave else []),
-                Choice("", _("Stay")),
-            ],
-            _("Ctrl+C again stops and quits · Esc stays"),
-        )
-
-    def action_leave(self) -> None:
-        """Stops what runs and quits."""
-        self.dismiss("stop")

@@ -119,7 +119,7 @@ async def _another_server(app: App[Any], host: Host) -> None:
 
     if at_work := desk.running():
         hint = _("stop it (/stop all) or wait, then /model")
-        raise UsageError(_("{work} still runs at the server of now").format(work=at_work[0]), hint=hint)
+        raise UsageError(_("{work} still runs at the server of now").format(work=at_work[0].name), hint=hint)
     place = await ask_place(app, tell)
     if place is None:
         return
