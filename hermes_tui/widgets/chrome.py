@@ -178,7 +178,11 @@ def work_parts(work: WorkFacts, glyphs: Glyphs) -> list[Part]:
         parts.append(Part(f"{glyphs.background}{beside}", "accent", "work", weight=7, gap=2 if parts else 1))
     for batch in work.batches[:1]:
         if batch.state == "running":
-            parts.append(Part(f"{glyphs.batch}{batch.percent}%", "accent", "work", weight=7, gap=2 if parts else 1))
+            parts.append(
+                Part(
+                    f"{glyphs.batch}{batch.percent}%", "accent", "app.screen('batch')", weight=7, gap=2 if parts else 1
+                )
+            )
         else:
             parts.append(
                 Part(f"{glyphs.batch}{batch.kept}/{batch.total}", "soft", "work", weight=4, gap=2 if parts else 1)

@@ -177,36 +177,43 @@ async def test_failed_rows_run_again_while_it_runs_and_after(serve: Serve, tmp_p
         assert run_screen(app).model.counters().waiting == 1, "only failed rows were run"
 
 
-async def test_a_row_is_read_live_and_when_it_has_ended(serve: Serve, tmp_path: Path) -> None:
-    words = "".join(f"word{n} " for n in range(60))
+async def test_a_row_is_read_live_and_others_as_they_are_recorded(serve: Serve, tmp_path: Path) -> None:
+    words = "".join(f"word{n} " for n in range(600))
 
     def tool(seen: Seen) -> Answer:
-        if any(item["role"] == "tool" for item in seen.messages):
-            return say(words, "I think.", chunks=60, delay=0.03)
-        return call("write_file", {"path": "a.txt", "content": "x"}, reasoning="I write [b].")
+        if not any(item["role"] == "tool" for item in seen.messages):
+            return call("write_file", {"path": "a.txt", "content": "x"}, reasoning="I write [b].")
+        return say(words, "I think.", chunks=600, delay=0.1) if prompt_of(seen) == "tool live" else GOOD
 
     server = serve(by_prompt({"tool": tool, "bad": status(400, {"error": {"message": "[no] such thing"}})}))
     async with live(settings(server), tmp_path, width=120) as app:
-        await begin(app, ["tool one", "bad"], tmp_path)
-        await app.until(lambda: states(app)[0].startswith("0 ● running"))
-        await app.pilot.press("enter")
+        await begin(app, ["tool live", "bad", "tool two"], tmp_path)
+        await app.until(lambda: states(app) == ["0 ● running", "1 ✗ failed", "2 ✓ kept"])
+        await app.pilot.press("home", "enter")
         await app.until(lambda: isinstance(app.app.screen, TraceScreen))
-        await app.shows("word3")
-        assert "word59" not in app.screen, "it is read as it comes"
+        await app.shows("word")
+        seen = app.screen.count("word")
+        await app.until(lambda: app.screen.count("word") > seen)
         assert "a.txt" in app.screen
-        await app.shows("word59")
-        await app.shows("✓ kept")
-        await app.pilot.press("y")
-        await app.shows("Copied")
-        await app.pilot.press("escape", "end")
-        await app.until(lambda: run_screen(app).chosen is not None and run_screen(app).chosen.state == "kept")  # type: ignore[union-attr]
-        await app.pilot.press("enter")
-        await app.shows("word59")
-        await app.shows("a.txt")
-        await app.pilot.press("left_square_bracket")
+        assert "word599" not in app.screen, "it is read as it comes"
+        await app.pilot.press("right_square_bracket")
         await app.shows("failed: ")
         assert "[no] such thing" in app.screen
-        assert not [event for event in app.desk.engine.agents() if event.kind != "batch" and event.kind != "chat"]  # type: ignore[union-attr]
+        await app.pilot.press("right_square_bracket")
+        await app.shows("Done [/b].")
+        assert "a.txt" in app.screen
+        assert "✓ kept" in app.screen
+        await app.pilot.press("y")
+        await app.shows("Copied 1 line")
+        engine = app.desk.engine
+        assert engine is not None
+        at_work = engine.runs.floor(engine.runs.names[0])
+        assert at_work is not None
+        assert [row._watcher for row in at_work.rows] == [None], "nobody looks at it any more"
+        await app.pilot.press("escape")
+        await app.until(lambda: isinstance(app.app.screen, RunScreen))
+        await app.pilot.press("y")
+        await app.shows("Copied 1 line")
 
 
 async def test_an_export_is_a_new_file_and_an_answer_is_copied(serve: Serve, tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ class ToldBook(BatchBook):
 class ToldFollow(Follow):
     """A run as the test tells."""
 
-    def look(self, done: Callable[[], object]) -> None:
+    def look(self) -> None:
         pass
 
     async def read(self) -> None:

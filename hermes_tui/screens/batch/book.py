@@ -163,15 +163,11 @@ class Follow:
         self._due = 0.0
         self._looking: asyncio.Task[None] | None = None
 
-    def look(self, done: Callable[[], object]) -> None:
-        """Looks at its files when it is time to; returns at once, `done` is called when there was something to see."""
+    def look(self) -> None:
+        """Looks at its files when it is time to; returns at once."""
         if time.monotonic() >= self._due and (self._looking is None or self._looking.done()):
             self._due = time.monotonic() + LOOK_SECONDS
-            self._looking = asyncio.create_task(self._look(done), name="batch run")
-
-    async def _look(self, done: Callable[[], object]) -> None:
-        await self.read()
-        done()
+            self._looking = asyncio.create_task(self.read(), name="batch run")
 
     async def read(self) -> None:
         """Reads what is new, to its end."""

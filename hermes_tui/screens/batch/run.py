@@ -109,7 +109,7 @@ class RunScreen(BatchBase):
     # Drawing
 
     def beat(self) -> None:
-        self.follow.look(self.draw)
+        self.follow.look()
         self.draw()
 
     def draw(self) -> None:

@@ -165,7 +165,7 @@ class TraceScreen(BatchBase):
 
     def beat(self) -> None:
         self._frame += 1
-        self.below.follow.look(self.draw)
+        self.below.follow.look()
         self.row = self.below.model.find(self.row.name, self.runs_book.now()) or self.row
         self.transcript.tick(self._frame)
         self.draw()
