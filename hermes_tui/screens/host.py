@@ -161,6 +161,7 @@ class Host:
         self._app.run_worker(open_overlay(self._app, self, name, options), exit_on_error=False)
 
     def _open_chat(self, resume: str | None) -> None:
+        self.chat.sending.opening()
         self._app.run_worker(self._change_chat(resume), exclusive=True, group="open", exit_on_error=False)
 
     async def _change_chat(self, resume: str | None) -> None:
@@ -169,6 +170,7 @@ class Host:
             view = await desk.off_loop(lambda: engine.open_session(desk.cwd, resume=resume, mode=desk.mode))
         except HermesError as error:
             self._say(OutputBlock("error", error.line))
+            self.chat.sending.opened()
             return
         desk.show(view)
         await self.chat.opened(view)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from pathlib import Path
 from typing import Any
@@ -259,3 +260,60 @@ def test_f9_16_busy_ends_after_an_error(serve: Serve, tmp_path: Path, fault: Any
         terminal.idle()
         terminal.press(*"two", "enter")
         terminal.shows("works again")
+
+
+def test_what_is_typed_after_enter_is_the_next_message(serve: Serve, tmp_path: Path) -> None:
+    server = serve([say("fine")] * 40)
+    wanted: list[str] = []
+    with app(server, cwd=tmp_path) as terminal:
+        terminal.shows(READY)
+        for burst in range(20):
+            wanted += [f"hello one {burst}", f"hello two {burst}"]
+            terminal.send(f"hello one {burst}\rhello two {burst}\r")
+            if burst % 3 == 0:
+                terminal.pump(0.05)
+        terminal.when(lambda: len(server.requests) == 40, timeout=60)
+        terminal.idle()
+    assert users(server) == wanted
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_keys_that_arrive_in_any_pieces_make_the_same_messages(serve: Serve, tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    server = serve([say("fine")] * 20)
+    wanted = [f"text {number} {'word ' * chance.randrange(4)}end" for number in range(20)]
+    keys = "".join(f"{text}\r" for text in wanted)
+    with app(server, cwd=tmp_path) as terminal:
+        terminal.shows("❯")  # there may be no engine yet
+        while keys:
+            size = chance.choice((1, 2, 3, 7, 40))
+            terminal.send(keys[:size])
+            keys = keys[size:]
+            terminal.pump(chance.choice((0.0, 0.001, 0.004, 0.02)))
+        terminal.when(lambda: len(server.requests) == 20, timeout=60)
+        terminal.idle()
+    assert users(server) == wanted
+
+
+def test_tasks_typed_ahead_start_once_each(serve: Serve, tmp_path: Path) -> None:
+    server = serve([say("fine")] * 3)
+    with app(server, cwd=tmp_path) as terminal:
+        terminal.shows(READY)
+        terminal.send("/background count the files\r/background read the notes\rhello\r")
+        terminal.when(lambda: len(server.requests) == 3, timeout=30)
+        terminal.idle()
+    sent = sorted(users(server, number)[-1] for number in range(3))
+    assert sent == ["count the files", "hello", "read the notes"]
+
+
+def test_a_message_typed_ahead_of_a_new_chat_is_for_that_one(serve: Serve, tmp_path: Path) -> None:
+    server = serve([say("fine")] * 2)
+    with app(server, cwd=tmp_path) as terminal:
+        terminal.shows(READY)
+        terminal.send("the first\r")
+        terminal.shows("fine")
+        terminal.idle()
+        terminal.send("/new\rthe second\r")
+        terminal.when(lambda: len(server.requests) == 2)
+        terminal.idle()
+    assert users(server) == ["the second"]

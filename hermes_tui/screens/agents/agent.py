@@ -80,7 +80,7 @@ class AgentScreen(AgentsBase):
     def on_mount(self) -> None:
         """The first picture; the conversation follows."""
         self.transcript.intercept = self._request_key
-        self.prompt.intercept = self.asking.intercept
+        self.prompt.intercept = self._typed
         self.set_interval(FRAME_SECONDS, self._play)
         self.show(self.item, purpose=self._purpose)
 
@@ -188,6 +188,9 @@ class AgentScreen(AgentsBase):
         return words.format(name=self.item.name)
 
     # Keys
+
+    def _typed(self, event: events.Key) -> bool:
+        return self.prompt.empty and event.is_printable and self.asking.intercept(event.character or "")
 
     def _request_key(self, key: str, character: str | None) -> bool:
         taken = self.replaying.replay is None and self.asking.key(key, character)
@@ -302,7 +305,7 @@ class AgentScreen(AgentsBase):
     async def on_prompt_sent(self, message: Prompt.Sent) -> None:
         """Enter."""
         if message.purpose:
-            self.asking.answer(message.text)
+            self.asking.answer(message.text, message.about)
             self.draw()
         else:
             await self._say(message.text, stop=False)
@@ -310,15 +313,17 @@ class AgentScreen(AgentsBase):
     async def action_interrupt_and_say(self) -> None:
         """Stops what it does, then says what is written."""
         if not self.prompt.lent:
-            await self._say(self.prompt.text, stop=True)
+            text = self.prompt.text
+            self.prompt.clear()
+            await self._say(text, stop=True)
 
     async def _say(self, text: str, *, stop: bool) -> None:
         if not text.strip():
             return
         if self._is_command(text):
             self.remark(_("Commands are for the chat (Alt+1). A blank before the / makes it a message."))
+            self.prompt.put_back(text)
             return
-        self.prompt.clear()
         self.transcript.action_newest()
         if self.item.busy and self.item.place == "here" and not stop:
             self.talk.presenter.steered(text)

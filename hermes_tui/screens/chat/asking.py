@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from hermes_tui.widgets.prompt import Prompt
     from hermes_tui.widgets.transcript import Transcript
 
+Replying = tuple[RequestBlock, Option | None]
+"""The request the prompt is lent to, and the choice that asks for words."""
+
 
 class Asking:
     """The requests of one chat."""
@@ -25,7 +28,6 @@ class Asking:
         self, desk: Desk, waiting: Callable[[], list[RequestBlock]], transcript: Transcript, prompt: Prompt
     ) -> None:
         self._desk, self._waiting, self._transcript, self._prompt = desk, waiting, transcript, prompt
-        self._replying: tuple[RequestBlock, Option | None] | None = None
         self.hint = ""
 
     @property
@@ -33,6 +35,12 @@ class Asking:
         """The request that is next, the oldest one."""
         waiting = self._waiting()
         return waiting[0] if waiting else None
+
+    @property
+    def _replying(self) -> Replying | None:
+        """What the prompt is lent to."""
+        about = self._prompt.about
+        return about if isinstance(about, tuple) else None
 
     @property
     def focused(self) -> RequestBlock | None:
@@ -52,7 +60,7 @@ class Asking:
         return AskFact(block.asker, title, len(waiting) - 1, self._digits(block), question=not block.reason)
 
     def _digits(self, block: RequestBlock) -> str:
-        if self._replying is not None and self._prompt.lent:
+        if self._replying is not None:
             refuses = self._replying[1] is not None and self._replying[1].choice == "no"
             return _("Enter refuses it · Esc goes back") if refuses else _("Enter answers · Esc goes back")
         if not block.options or block.options[0].choice == "answer" or not self._prompt.empty:
@@ -138,8 +146,8 @@ class Asking:
 
     def reply(self, block: RequestBlock, option: Option | None) -> None:
         """Lends the prompt to the words of an answer."""
-        self._replying = (block, option)
-        self._prompt.lend(_("why not") if option is not None and option.choice == "no" else _("answer"))
+        refuses = option is not None and option.choice == "no"
+        self._prompt.lend(_("why not") if refuses else _("answer"), (block, option), wordy=not refuses)
         self._prompt.focus_input()
 
     def offer(self, block: RequestBlock) -> None:
@@ -148,25 +156,17 @@ class Asking:
             self._transcript.select(block, show=False)
             self.reply(block, None)
 
-    def answer(self, text: str) -> None:
+    def answer(self, text: str, about: object) -> None:
         """The words for the request the prompt was lent to."""
-        replying, self._replying = self._replying, None
-        self._prompt.give_back()
-        if replying is None or not replying[0].waiting:
+        if not isinstance(about, tuple) or not about[0].waiting:
             self.hint = _("That question no longer waits")
             return
-        block, option = replying
-        if option is not None and option.choice == "no":
-            self._send(block, "no", text.strip())
-        elif text.strip():
-            self._send(block, "answer", text.strip())
-        else:
-            self.reply(block, option)
+        block, option = about
+        self._send(block, "no" if option is not None and option.choice == "no" else "answer", text.strip())
 
     def settled(self) -> None:
         """Requests may have gone: a prompt that was lent to one of them is given back, the keys too."""
         if self._replying is not None and not self._replying[0].waiting:
-            self._replying = None
             self._prompt.give_back()
         block = self._transcript.cursor_block
         if isinstance(block, RequestBlock) and not block.waiting:

@@ -22,7 +22,7 @@ class Completing:
     def __init__(self, prompt: Prompt, desk: Desk, host: CommandHost) -> None:
         self._prompt, self._desk, self._host = prompt, desk, host
         self._files = FileFinder()
-        self._wanted = ""
+        self._wanted = self._shown = ""
         self._task: asyncio.Task[None] | None = None
         self._declined: str | None = None
 
@@ -46,13 +46,29 @@ class Completing:
         if self._task is not None:
             await self._task
 
-    def exact(self, text: str) -> bool:
-        """Whether the text names a command as it stands, so that Enter runs it rather than the chosen proposal."""
+    def enter(self) -> bool:
+        """Enter: puts the chosen proposal in, unless the draft is a command as it stands or went on since the proposals
+        were looked up; whether more is to be written.
+        """
+        prompt, menu = self._prompt, self._prompt.menu
+        chosen = menu.chosen if menu.is_open else None
+        if chosen is None or prompt.area.before_cursor != self._shown or self._exact(prompt.draft):
+            return False
+        prompt.accept(chosen)
+        if chosen.text.startswith("/") and chosen.start == 0 and self._runs_as_is(chosen.text):
+            return False
+        prompt.insert(" ")
+        return True
+
+    @staticmethod
+    def _exact(text: str) -> bool:
+        """Whether the text names a command, so that Enter runs it rather than the chosen proposal."""
         from hermes_tui.commands import find
 
-        return " " in text or find(text[1:]) is not None
+        return text.startswith("/") and (" " in text or find(text[1:]) is not None)
 
-    def runs_as_is(self, text: str) -> bool:
+    @staticmethod
+    def _runs_as_is(text: str) -> bool:
         """Whether a chosen command needs no words after it."""
         from hermes_tui.commands import find
 
@@ -76,6 +92,7 @@ class Completing:
                 found = await self._desk.off_loop(lambda text=wanted: self._mentions(text))  # type: ignore[misc]
             if wanted == self._wanted:
                 same = len(found) == 1 and found[0].text == wanted[found[0].start :]
+                self._shown = wanted
                 self._prompt.menu.show(() if same else found)
                 return
 

@@ -27,6 +27,7 @@ class Sending:
     def __init__(self, screen: ChatScreen) -> None:
         self._screen, self._desk = screen, screen.desk
         self._early: list[tuple[str, UserBlock]] = []
+        self._opening = False
         self.set_up: Callable[[], None] | None = None
         """Opens the first-run card; set while no model is set up."""
         self.stay_open: Callable[[], None] | None = None
@@ -41,36 +42,31 @@ class Sending:
 
     # Enter
 
-    async def enter(self, text: str) -> None:
-        """Enter in the prompt."""
-        screen = self._screen
-        typed = screen.prompt.draft
-        if screen.menu.is_open and screen.menu.chosen is not None and not self._whole(typed):
-            chosen = screen.menu.chosen
-            screen.prompt.accept(chosen)
-            if not (chosen.text.startswith("/") and chosen.start == 0 and screen.completing.runs_as_is(chosen.text)):
-                screen.prompt.insert(" ")
-                return
-            text = screen.prompt.text
+    def enter(self, text: str) -> None:
+        """Enter took this text out of the prompt. Texts come here one after another, in the order of the keys."""
         if not text.strip():
             self._send_queued()
             return
         self._remember(text)
-        screen.prompt.clear()
-        await self._dispatch(text)
+        self._dispatch(text)
 
-    async def _dispatch(self, text: str) -> None:
-        """A command runs, anything else is sent."""
-        if text.startswith("/") and (self._desk.engine is not None or self.set_up is not None):
-            await self._command(text)
+    def _dispatch(self, text: str) -> None:
+        """Sends a text or runs a command; while no chat is open, once one is."""
+        ready = self._desk.engine is not None and self._desk.session and not self._opening and not self._early
+        if self.set_up is None and not ready:
+            block = UserBlock(text, _("goes out when the model is ready"))
+            self._early.append((text, block))
+            self._screen.transcript.add(block)
+        else:
+            self._run(text)
+
+    def _run(self, text: str) -> None:
+        if text.startswith("/"):
+            self._command(text)
         else:
             self.send(text)
 
-    def _whole(self, typed: str) -> bool:
-        """Whether Enter means the draft as it stands, proposals or not."""
-        return typed.startswith("/") and self._screen.completing.exact(typed)
-
-    async def _command(self, text: str) -> None:
+    def _command(self, text: str) -> None:
         from hermes_tui.commands import dispatch
 
         try:
@@ -85,28 +81,27 @@ class Sending:
         self._desk.refresh()
 
     def send(self, text: str) -> None:
-        """Sends a message, or queues it while a turn runs or the engine is not up yet."""
+        """Sends a message, or queues it while a turn runs."""
         screen, engine = self._screen, self._desk.engine
         if self.set_up is not None:
-            screen.prompt.set_draft(text)
+            screen.prompt.put_back(text)
             self.set_up()
-            return
-        if engine is None or not self._desk.session:
-            block = UserBlock(text, _("goes out when the model is ready"))
-            self._early.append((text, block))
-            screen.transcript.add(block)
-            return
-        engine.send(self._desk.session, text)
-        screen.transcript.action_newest()
-        screen.refresh_facts()
+        elif engine is not None:
+            engine.send(self._desk.session, text)
+            screen.transcript.action_newest()
+            screen.refresh_facts()
 
-    async def opened(self) -> None:
-        """A chat is open: what was typed before goes out."""
-        self.set_up = None
-        early, self._early = self._early, []
-        for text, block in early:
+    def opening(self) -> None:
+        """Another chat is being opened: what is sent from now on is for that one."""
+        self._opening = True
+
+    def opened(self) -> None:
+        """A chat is open, or could not be opened: what was sent meanwhile goes out."""
+        self.set_up, self._opening = None, False
+        while self._early and not self._opening:
+            text, block = self._early.pop(0)
             self._screen.transcript.take_out(block)
-            await self._dispatch(text)
+            self._run(text)
 
     def _send_queued(self) -> None:
         if self._screen.queue.items and self._desk.engine is not None:
@@ -133,7 +128,7 @@ class Sending:
         elif not self._desk.busy:
             self._remember(text)
             screen.prompt.clear()
-            self.send(text)
+            self._dispatch(text)
         else:
             self._remember(text)
             screen.prompt.clear()

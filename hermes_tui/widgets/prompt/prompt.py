@@ -27,21 +27,27 @@ NEWLINE_KEYS = frozenset({"ctrl+j", "shift+enter", "alt+enter", "ctrl+enter"})
 
 @dataclass(frozen=True, slots=True)
 class Loan:
-    """The prompt lent to a question: what for, and the draft that waits meanwhile."""
+    """The prompt lent to a question: what for, in words; the draft that waits meanwhile; which question; whether an
+    answer needs words.
+    """
 
     purpose: str
     draft: str
+    about: object
+    wordy: bool
 
 
 class Prompt(Horizontal):
     """One draft. `purpose` of what is sent is "" for an ordinary message."""
 
     class Sent(Message):
-        """Enter on a draft; empty when there was none."""
+        """Enter on a draft; empty when there was none. The prompt is empty by now, or holds the draft that waited:
+        what is typed after Enter is another text. `about` is what the prompt was lent to.
+        """
 
-        def __init__(self, text: str, purpose: str) -> None:
+        def __init__(self, text: str, purpose: str, about: object) -> None:
             super().__init__()
-            self.text, self.purpose = text, purpose
+            self.text, self.purpose, self.about = text, purpose, about
 
     class Edited(Message):
         """The draft changed."""
@@ -58,8 +64,10 @@ class Prompt(Horizontal):
     def __init__(self, menu: Menu, history: History, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.menu, self.history = menu, history
-        self.intercept: Callable[[str], bool] = lambda key: False
-        """Asked for each key typed into an empty prompt; True when the key was meant for something else."""
+        self.intercept: Callable[[events.Key], bool] = lambda event: False
+        """Asked first about each key; True when it was meant for something else."""
+        self.completes: Callable[[], bool] = lambda: False
+        """Asked on Enter: may put a proposal in; True when more is to be written before anything is sent."""
         self.queue_waits: Callable[[], bool] = lambda: False
         """Whether the arrow up on an empty prompt takes a queued message back."""
         self.label = ""
@@ -108,6 +116,11 @@ class Prompt(Horizontal):
         return not self._area.text
 
     @property
+    def about(self) -> object:
+        """What the prompt is lent to, or None."""
+        return self._loan.about if self._loan else None
+
+    @property
     def lent(self) -> str:
         """What the prompt is lent for, "" for nothing."""
         return self._loan.purpose if self._loan else ""
@@ -123,6 +136,10 @@ class Prompt(Horizontal):
         self._area.pastes.clear()
         self.menu.close()
 
+    def put_back(self, text: str) -> None:
+        """What was taken could not be sent: it stands before what was written since."""
+        self.set_draft(text if self.empty else f"{text}\n{self.text}")
+
     def insert(self, text: str) -> None:
         """Types a text at the cursor."""
         self._area.insert(text)
@@ -135,13 +152,13 @@ class Prompt(Horizontal):
         """The words shown while nothing is written."""
         self._area.placeholder = Content(words)
 
-    def lend(self, purpose: str) -> None:
-        """From now on what is sent is an answer; the draft waits."""
+    def lend(self, purpose: str, about: object = None, *, wordy: bool = False) -> None:
+        """From now on what is sent is an answer; the draft waits. `wordy`: Enter alone is no answer."""
         if self._loan is None:
-            self._loan = Loan(purpose, self._area.text)
+            self._loan = Loan(purpose, self._area.text, about, wordy)
             self._area.text = ""
         else:
-            self._loan = Loan(purpose, self._loan.draft)
+            self._loan = Loan(purpose, self._loan.draft, about, wordy)
         self.redraw()
 
     def give_back(self) -> None:
@@ -166,6 +183,8 @@ class Prompt(Horizontal):
     def take_key(self, event: events.Key) -> bool:
         """Acts on a key of the editor; whether it is done with."""
         key = event.key
+        if self.intercept(event):
+            return True
         if key in NEWLINE_KEYS:
             self._area.insert("\n")
             return True
@@ -183,8 +202,6 @@ class Prompt(Horizontal):
         if key == "end" and self.empty:
             self.post_message(self.Newest())
             return True
-        if self.empty and event.is_printable and event.character and self.intercept(event.character):
-            return True
         if event.is_printable:
             self.history.leave()
         return False
@@ -196,7 +213,17 @@ class Prompt(Horizontal):
             row, column = area.cursor_location
             area.replace("\n", (row, column - 1), (row, column))
             return
-        self.post_message(self.Sent(self.text, self.lent))
+        if self._loan is None and self.completes():
+            return
+        # all at once: the next key may be handled before the message is
+        text, purpose, about = self.text, self.lent, self.about
+        if self._loan is None:
+            self.clear()
+        elif self._loan.wordy and not text.strip():
+            return
+        else:
+            self.give_back()
+        self.post_message(self.Sent(text, purpose, about))
 
     def _escape(self) -> None:
         if self.menu.is_open:
