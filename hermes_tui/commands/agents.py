@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from hermes_engine.errors import HermesError, StateError, UnknownName, UsageError
 from hermes_tui.cleaning import one_line
@@ -16,8 +16,16 @@ if TYPE_CHECKING:
     from hermes_engine.session import AgentRow
     from hermes_engine.store.agents import AgentRecord
 
+Named = TypeVar("Named", "AgentRow", "AgentRecord")
+
 PAST = 15
 """Ended tasks that are listed."""
+
+LISTED = 6
+"""Agents of one name that are listed."""
+
+CHAT = "main"
+"""What the person's own chat is called."""
 
 
 @command("agents", help="Everything that is running", group="Work", while_busy=True)
@@ -35,10 +43,29 @@ def _at_work(host: CommandHost) -> list[AgentRow]:
     return [row for row in host.engine.agents() if supervisor.at_work(row.id)]
 
 
-def _named(rows: Sequence[AgentRow], name: str) -> AgentRow | None:
-    """The row of that name or id: a live one before the last ended one."""
-    fitting = [row for row in rows if name in (row.name, row.id)]
-    return next((row for row in fitting if row.live), fitting[-1] if fitting else None)
+def named(rows: Iterable[Named], name: str) -> Named | None:
+    """The one of that name or id, None for none; of one task that was run again the first in `rows`.
+
+    Raises:
+        UsageError: several tasks have that name; lists their ids.
+    """
+    tasks: dict[str, Named] = {}
+    for row in rows:
+        if name in (row.name, row.id):
+            tasks.setdefault(row.id if row.live else row.prompt, row)
+    fitting = list(tasks.values())
+    if len(fitting) < 2:
+        return fitting[0] if fitting else None
+    listed = ", ".join(f"{row.id} {one_line(row.title, 40)}".strip() for row in fitting[:LISTED])
+    more = _(" and {n} more").format(n=len(fitting) - LISTED) if len(fitting) > LISTED else ""
+    raise UsageError(
+        _("several are called {name}: {listed}").format(name=name, listed=listed + more), hint=_("give the id")
+    )
+
+
+def called(row: AgentRow | AgentRecord) -> str:
+    """An agent in a sentence: its name, and its task where that tells more."""
+    return f"{row.name} ({one_line(row.title, 40)})" if row.title and row.title != row.name else row.name
 
 
 def _known(host: CommandHost) -> list[AgentRow]:
@@ -48,15 +75,20 @@ def _known(host: CommandHost) -> list[AgentRow]:
 def found(host: CommandHost, name: str) -> AgentRow | AgentRecord:
     """The agent or task of that name or id, of this program or of an earlier one. Blocks for the disk.
 
+    What lives comes before what has ended, this chat's before other chats'.
+
     Raises:
         UnknownName: none; names those there are.
+        UsageError: several.
     """
-    if row := _named(_known(host), name):
+    known = _known(host)
+    if row := named([row for row in known if row.live], name) or named(reversed(known), name):
         return row
     past, _elsewhere = records(host)
-    record = next((record for record in past if name in (record.name, record.id)), None)
+    own = [record for record in past if record.owner == host.session]
+    record = named(own, name) or named(past, name)
     if record is None:
-        names = dict.fromkeys([*(row.name for row in _known(host)), *(record.name for record in past[:PAST])])
+        names = dict.fromkeys([*(row.name for row in known), *(record.name for record in past[:PAST])])
         raise UnknownName("agent or task", name, names)
     return record
 
@@ -98,21 +130,26 @@ def stop(host: CommandHost, args: str) -> None:
             raise UsageError(_("nothing runs in this chat"), hint="/stop all")
         return
     working = _at_work(host)
-    chosen = working if args == "all" else [row for row in working if args in (row.name, row.id)]
-    if args != "all" and not chosen:
+    if args == "all":
+        count = sum(engine.stop_agent(row.id) for row in working)
+        if not count:
+            raise UsageError(_("nothing runs"))
+        host.show(Output("text", ngettext("Stopping {n} agent.", "Stopping {n} agents.", count).format(n=count)))
+        return
+    row = named(working, args)
+    if row is None:
         host.in_background(lambda: _stop_elsewhere(host, args, [row.name for row in working]))
         return
-    count = sum(engine.stop_agent(row.id) for row in chosen)
-    if not count:
-        raise UsageError(_("nothing runs"))
-    host.show(Output("text", ngettext("Stopping {n} agent.", "Stopping {n} agents.", count).format(n=count)))
+    if not engine.stop_agent(row.id):
+        raise UsageError(_("{name} has ended").format(name=called(row)))
+    host.show(Output("text", _("Stopping {name}.").format(name=called(row))))
 
 
 def _stop_elsewhere(host: CommandHost, name: str, here: Sequence[str]) -> None:
     """Asks the program that runs an agent to stop it. Blocks for the disk."""
     try:
         away = records(host)[1]
-        record = next((record for record in away if name in (record.name, record.id)), None)
+        record = named(away, name)
         if record is None:
             raise UnknownName("running agent", name, [*here, *(record.name for record in away)])
         host.engine.tasks.order("stop", record.id)
@@ -120,25 +157,52 @@ def _stop_elsewhere(host: CommandHost, name: str, here: Sequence[str]) -> None:
         host.show(Output("error", error.line))
         return
     words = _("{name} works in another program, which was asked to stop it.")
-    host.show(Output("text", words.format(name=record.name)))
+    host.show(Output("text", words.format(name=called(record))))
+
+
+def _beside(host: CommandHost) -> list[AgentRow]:
+    return [row for row in _at_work(host) if row.kind != "batch" and row.session != host.session]
 
 
 def _steer_words(host: CommandHost, typed: str) -> list[Completion]:
-    return _words_of(typed, [row for row in _at_work(host) if row.kind != "batch" and row.session != host.session])
+    return _words_of(typed, _beside(host), (CHAT, _("this chat")))
 
 
-@command("steer", args="[name] TEXT", help="Tell a running agent something before its next step", group="Work",
+def _no_agent(host: CommandHost, args: str, names: Sequence[str]) -> None:
+    """What is told to nobody by name is for this chat, where nothing else can be meant and its turn runs: a name that
+    is mistyped never becomes a turn.
+
+    Raises:
+        UsageError: it could be meant for an agent.
+    """
+    name = args.partition(" ")[0]
+    hint = _("/steer {chat} TEXT tells this chat").format(chat=CHAT)
+    if not args:
+        raise UsageError(_("what should it be told?"), hint=hint)
+    if not names and name not in {one for row in _known(host) for one in (row.name, row.id)}:
+        if not host.engine.busy(host.session):
+            raise UsageError(_("nothing runs"), hint=hint)
+        if not name.startswith("ag_"):
+            host.steer(args)
+            return
+    fault = UnknownName("running agent", name, [CHAT, *names])
+    raise UsageError(str(fault), hint=f"{fault.hint} {hint}".strip())
+
+
+@command("steer", args="NAME|main TEXT", group="Work",
+         help="Tell a running agent, or this chat (main), something before its next step",
          while_busy=True, complete=_steer_words)  # fmt: skip
 def steer(host: CommandHost, args: str) -> None:
-    if not args:
-        raise UsageError(_("what should it be told?"), hint="/steer TEXT")
     name, _blank, rest = args.partition(" ")
-    working = [row for row in _at_work(host) if row.kind != "batch" and row.session != host.session]
-    row = _named(working, name)
-    if row is None and name.startswith("ag_"):
-        raise UnknownName("running agent", name, [row.name for row in working])
-    if row is None or not rest.strip():
-        host.steer(args)
+    beside, rest = _beside(host), rest.strip()
+    row = named([row for row in beside if name != CHAT or row.kind != "chat"], name)
+    if row is None and name != CHAT:
+        _no_agent(host, args, [row.name for row in beside])
         return
-    host.engine.tasks.tell(row.id, rest.strip())
-    host.show(Output("text", _("{name} hears it before its next step.").format(name=row.name)))
+    if not rest:
+        raise UsageError(_("what should it be told?"), hint=f"/steer {name} TEXT")
+    if row is None:
+        host.steer(rest)
+        return
+    host.engine.tasks.tell(row.id, rest)
+    host.show(Output("text", _("{name} hears it before its next step.").format(name=called(row))))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from hermes_engine.events import AgentFinished
 from hermes_engine.profiles import resolve
 from hermes_engine.settings import Overrides
 from hermes_tui.commands import complete
+from hermes_tui.commands.agents import named
 from hermes_tui.commands.tasks import Wish, wish
 from tests.conftest import Serve
 from tests.server.scripted import ScriptedServer, call, hang, say
@@ -132,6 +134,59 @@ def test_what_is_told_reaches_a_task_and_a_model_s_child_before_their_next_step(
     desk.until(lambda: len(ended(desk)) == 2 and not desk.engine.busy(desk.session))
     heard = [first_user(seen) for seen in server.requests if seen.messages[-1]["content"] == "mind the gap"]
     assert sorted(heard) == ["child work", "task here"]
+
+
+def test_a_name_that_several_have_lists_their_ids_and_stops_nobody(sit: Sit) -> None:
+    script = by_prompt({"split": [spawn("child one", "child two"), say("x")], "child": hang(60)})
+    desk, _server = sit(script)
+    desk.engine.send(desk.session, "split")
+    desk.until(lambda: sum(row.kind == "child" for row in desk.engine.agents()) == 2)
+    rows = [dataclasses.replace(row, name="child") for row in desk.engine.agents() if row.kind == "child"]
+    with pytest.raises(UsageError, match="several are called child") as caught:
+        named(rows, "child")
+    assert f"{rows[0].id} child one, {rows[1].id} child two" in caught.value.line
+    assert "give the id" in caught.value.line
+    assert named(rows, rows[1].id) == rows[1]
+    one = next(row for row in desk.engine.agents() if row.kind == "child")
+    assert desk.do(f"/stop {one.name}").text == f"Stopping {one.name} ({one.title})."
+    desk.until(lambda: len(ended(desk)) == 1)
+    assert ended(desk)[0].agent == one.id
+
+
+def test_of_ended_ones_of_a_name_the_same_task_counts_once(sit: Sit) -> None:
+    desk, _server = sit(by_prompt({}))
+    for number, line in enumerate(("/background look here", "/retry look", "/background look there"), 1):
+        desk.do(line)
+        desk.until(lambda number=number: len(ended(desk)) == number)  # type: ignore[misc]
+    fault = desk.do("/retry look").text
+    assert "several are called look" in fault
+    again, there = ended(desk)[1].agent, ended(desk)[2].agent
+    assert f"{there} look there, {again} look here" in fault
+
+
+def test_a_mistyped_name_is_never_a_message_to_the_chat(sit: Sit) -> None:
+    desk, server = sit(by_prompt({"slow": hang(60), "go": hang(60)}))
+    fault = desk.do("/steer nosuch hello there")
+    assert fault.kind == "error"
+    assert "/steer main TEXT" in fault.text
+    desk.engine.send(desk.session, "go")
+    desk.do("/background slow look")
+    desk.until(lambda: len(server.requests) == 2)
+    fault = desk.do("/steer slwo hello there")
+    assert fault.kind == "error"
+    assert "did you mean slow?" in fault.text
+    assert "/steer main TEXT tells this chat" in fault.text
+    desk.do("/stop slow")
+    desk.until(lambda: ended(desk))
+    assert desk.do("/steer slow hello there").kind == "error", "it has ended"
+    before = len(desk.shown)
+    desk.do("/steer main this is for you")
+    desk.do("/steer and this")
+    assert [shown for shown in desk.shown[before:] if shown.kind == "error"] == []
+    desk.engine.interrupt(desk.session)
+    desk.until(lambda: len(desk.engine.queued(desk.session)) == 2)
+    assert desk.engine.queued(desk.session) == ("this is for you", "and this")
+    assert len(server.requests) == 2
 
 
 def test_unknown_names_tell_what_there_is(sit: Sit) -> None:
