@@ -174,7 +174,9 @@ class AgentStore:
         instances.bury()
         with self._database.write() as connection:
             rows = connection.execute(
-                "UPDATE agents SET state = 'interrupted', error = ?, ended = ? WHERE ended IS NULL AND NOT EXISTS"
+                "UPDATE agents SET state = 'interrupted', error = ?, ended = max(coalesce(started, created),"
+                " coalesce((SELECT heartbeat FROM instances i WHERE i.id = agents.instance), ?))"
+                " WHERE ended IS NULL AND NOT EXISTS"
                 " (SELECT 1 FROM instances i WHERE i.id = agents.instance AND i.ended IS NULL) RETURNING *",
                 (INTERRUPTED, time.time()),
             ).fetchall()

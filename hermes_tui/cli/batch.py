@@ -24,6 +24,7 @@ from hermes_tui.cli.batch_replay import replay
 from hermes_tui.cli.batch_watch import watch
 from hermes_tui.cli.border import INTERRUPTED, leave
 from hermes_tui.cli.flags import Flags, resolve
+from hermes_tui.cli.presses import Presses
 from hermes_tui.cli.shape import Group, JsonOrFile
 from hermes_tui.printing.records import out_json, out_table
 from hermes_tui.printing.streams import err, fancy, is_terminal, out
@@ -160,11 +161,12 @@ def _run(options: BatchOptions, resolved: Resolved, form: Form) -> BatchSummary:
 @contextlib.contextmanager
 def _interruptible(run: BatchRun) -> Iterator[None]:
     """The first signal ends the run in order, the second at once."""
-    pressed = 0
+    presses = Presses()
 
     def hear(_number: int, _frame: FrameType | None) -> None:
-        nonlocal pressed
-        pressed += 1
+        before, pressed = presses.count, presses.press()
+        if pressed == before:
+            return
         run.stop(now=pressed > 1)
         if pressed == 1:
             _whisper(_("stopping: rows in flight get a moment to end; once more ends at once"))
@@ -179,7 +181,9 @@ def _interruptible(run: BatchRun) -> Iterator[None]:
         yield
     finally:
         for number, handler in before.items():
-            signal.signal(number, signal.SIG_IGN if pressed else handler)  # an impatient third one finds us leaving
+            signal.signal(
+                number, signal.SIG_IGN if presses.count else handler
+            )  # an impatient third one finds us leaving
 
 
 def _whisper(text: str) -> None:

@@ -16,6 +16,7 @@ from hermes_engine.events import AgentFinished, Event
 from hermes_engine.session import AgentRow, Engine
 from hermes_tui.cleaning import clean
 from hermes_tui.cli.flags import Flags, resolve
+from hermes_tui.cli.presses import Presses
 from hermes_tui.outcomes import heard
 from hermes_tui.printing.lines import EventLines
 from hermes_tui.printing.streams import err, error, out
@@ -34,13 +35,14 @@ def carry_on(flags: Flags, tasks: Sequence[str], *, anew: bool) -> int:
         UsageError, ConfigError: before anything was asked.
     """
     resolved = resolve(flags)
-    resolved.endpoint_for()
     inbox: queue.SimpleQueue[Event] = queue.SimpleQueue()
     engine = Engine(resolved, inbox.put, attended=False)
     engine.start()
     try:
         work = Work(engine, inbox)
         with work.stoppable():
+            for task in tasks:
+                resolved.endpoint_for(flags.model or engine.tasks.record(task).model or None)
             for task in tasks:
                 work.add((engine.tasks.retry if anew else engine.tasks.resume)(task))
                 engine.tasks.seen([task])
@@ -57,7 +59,7 @@ class Work:
         self._engine, self._inbox = engine, inbox
         self._lines: dict[str, tuple[str, EventLines]] = {}
         self._ends: dict[str, AgentFinished | None] = {}
-        self._stops = 0
+        self._presses = Presses()
 
     def add(self, row: AgentRow) -> None:
         """Follows a task from now on."""
@@ -88,7 +90,7 @@ class Work:
             if end.state != "done":
                 error(f"{end.name}: {end.error or end.state}")
                 code = 1
-        if self._stops:
+        if self._presses.count:
             error(_("interrupted"))
             return 130
         return code
@@ -104,8 +106,7 @@ class Work:
                 signal.signal(number, handler)
 
     def _stop(self, number: int, frame: object) -> None:
-        self._stops += 1
-        if self._stops > 1:
+        if self._presses.press() > 1:
             os._exit(130)
         for agent in self._ends:
             with contextlib.suppress(HermesError):

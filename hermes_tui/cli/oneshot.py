@@ -19,6 +19,7 @@ from hermes_engine.errors import UsageError
 from hermes_engine.events import Event, TextDelta, ToolFinished, TurnFinished, TurnStarted, to_json
 from hermes_tui.cleaning import clean, one_line
 from hermes_tui.cli.flags import Flags, here, resolve
+from hermes_tui.cli.presses import Presses
 from hermes_tui.printing.lines import EventLines
 from hermes_tui.printing.records import out_json, out_json_line
 from hermes_tui.printing.streams import err, error, out
@@ -64,7 +65,7 @@ def ask_once(flags: Flags, prompt: str, *, form: Form = "text", quiet: bool = Fa
         turn.report_left_running()
     finally:
         engine.close()
-    return _deliver(finished, view.id, view.model, form, interrupted=turn.stops > 0)
+    return _deliver(finished, view.id, view.model, form, interrupted=turn.stopped)
 
 
 class _Turn:
@@ -75,11 +76,16 @@ class _Turn:
     ) -> None:
         self.engine, self.session, self.inbox, self.form = engine, session, inbox, form
         self.lines = None if quiet or form == "events" else EventLines(session, answers=False, children=True)
-        self.stops = 0
+        self._presses = Presses()
         self._deadline = 0.0
         self._run = ""
         self._heard: list[str] = []
         self._calls = 0
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a person or a program asked it to stop."""
+        return self._presses.count > 0
 
     def follow(self) -> TurnFinished:
         """Prints progress until the turn's last event, and returns that."""
@@ -126,8 +132,7 @@ class _Turn:
                 signal.signal(number, handler)
 
     def _stop(self, number: int, frame: object) -> None:
-        self.stops += 1
-        if self.stops > 1:
+        if self._presses.press() > 1:
             os._exit(130)
         self._deadline = time.monotonic() + STOP_GRACE_SECONDS
         self.engine.interrupt(self.session)

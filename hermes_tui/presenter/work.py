@@ -142,7 +142,8 @@ class Work:
         key = self._owners.get(event.agent) or event.agent
         self._usage[key] = self._usage.get(key, NO_USAGE) + event.usage
         if event.agent == self.agent:
-            self.context = ContextFact(event.context_tokens, event.context_window, event.estimated)
+            window = event.context_window or self.context.window  # not told yet: as it was known before
+            self.context = ContextFact(event.context_tokens, window, event.estimated)
 
     def name_of(self, agent: str) -> str:
         """An agent's name for people."""

@@ -147,15 +147,17 @@ class WorkFacts:
     plan: tuple[StepFact, ...] = ()
     board: BoardFact | None = None
     """The board that was opened or is worked here."""
+    everywhere: int = 0
+    """How many agents of whatever chat have not come to their end."""
+
+    @property
+    def at_work(self) -> int:
+        """How many agents have not come to their end, shown in the sidebar or not."""
+        return max(self.everywhere, sum(agent.sign in ("needs", "running", "waiting") for agent in self.agents))
 
     def count(self, *signs: str, beside: bool | None = None) -> int:
         """How many agents have one of these signs; of background tasks only, or of others only."""
         return sum(agent.sign in signs for agent in self.agents if beside is None or agent.beside is beside)
-
-    @property
-    def at_work(self) -> int:
-        """How many agents have not come to their end."""
-        return sum(agent.sign in ("needs", "running", "waiting") for agent in self.agents)
 
 
 @dataclass(frozen=True, slots=True)
