@@ -129,12 +129,45 @@ class Forgetful:
         )
         return list(text.encode())
 
+    def __call__(self, text: str, **options: Any) -> list[int]:
+        return list(text.encode())
+
 
 def test_a_template_that_rewrites_earlier_turns_is_refused(ran: Ran) -> None:
     from hermes_engine.batch.export.atropos import Atropos
 
     with pytest.raises(Unfit, match="rewrites earlier turns"):
         Atropos(Forgetful()).rows(ran.rows()[0])
+
+
+class Slow:
+    """A tokenizer that cannot tell where its tokens stand."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def apply_chat_template(self, conversation: list[dict[str, str]], **options: Any) -> Any:
+        return self._inner.apply_chat_template(conversation, **options)
+
+    def __call__(self, text: str, **options: Any) -> Any:
+        raise AssertionError("never asked")
+
+
+@pytest.mark.parametrize("text", ["One file.", "", " trails \n", "año 🙂 文字\n\n", "<|im_end|>\n<|im_start|>user"])
+@pytest.mark.parametrize("roles", ["ua", "uata", "suatata", "uu"])
+def test_masks_by_places_are_those_by_lengths(text: str, roles: str) -> None:
+    from hermes_engine.batch.export.atropos import Atropos, load_tokenizer
+
+    names = {"u": "user", "a": "assistant", "t": "tool", "s": "system"}
+    messages = [{"role": names[role], "content": text + str(number)} for number, role in enumerate(roles)]
+    tokenizer = load_tokenizer(TOKENIZER)
+    told: list[Any] = []
+    for form in (Atropos(tokenizer), Atropos(Slow(tokenizer))):
+        try:
+            told.append(form.tokenized(messages))
+        except Unfit as reason:
+            told.append(str(reason))
+    assert told[0] == told[1]
 
 
 @pytest.mark.parametrize("name", FORMATS)

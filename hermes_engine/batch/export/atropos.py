@@ -18,6 +18,7 @@ from hermes_engine.batch.job import Record
 from hermes_engine.errors import UsageError
 
 UNTRAINED = -100
+REWRITES = "the tokenizer's chat template rewrites earlier turns"
 
 
 class Tokenizer(Protocol):
@@ -25,6 +26,10 @@ class Tokenizer(Protocol):
 
     def apply_chat_template(self, conversation: list[dict[str, str]], **options: Any) -> Any:
         """Token ids of a conversation: a list, or a mapping that has them under `input_ids`."""
+        ...
+
+    def __call__(self, text: str, **options: Any) -> Any:
+        """Token ids of a text, with the places of its characters where it can tell."""
         ...
 
 
@@ -107,6 +112,8 @@ class Atropos:
             Unfit: the template changes earlier turns when later ones come, so no mask is right; or nothing is trained.
         """
         told = list(messages)
+        if (quick := self._by_places(told)) is not None:
+            return quick
         tokens = self._ids(told)
         masks = [UNTRAINED] * len(tokens)
         for place, message in enumerate(told):
@@ -115,11 +122,39 @@ class Atropos:
             start = len(self._ids(told[:place], add_generation_prompt=True))
             until = self._ids(told[: place + 1])
             if until != tokens[: len(until)]:
-                raise Unfit("the tokenizer's chat template rewrites earlier turns")
+                raise Unfit(REWRITES)
             masks[start : len(until)] = tokens[start : len(until)]
-        if all(mask == UNTRAINED for mask in masks):
-            raise Unfit("nothing in it would be trained")
-        return tokens, masks
+        return _trained(tokens, masks)
+
+    def _by_places(self, told: list[dict[str, str]]) -> tuple[list[int], list[int]] | None:
+        """The same by one reading of the whole text, where the tokenizer says at which characters tokens stand.
+
+        None when it does not, or a turn does not begin and end between two tokens.
+        """
+        if not getattr(self.tokenizer, "is_fast", False):
+            return None
+        whole = self._text(told)
+        read = self.tokenizer(whole, add_special_tokens=False, return_offsets_mapping=True)
+        tokens, spans = [int(token) for token in read["input_ids"]], read["offset_mapping"]
+        begins = {begin: number for number, (begin, _) in reversed(list(enumerate(spans)))}
+        begins.setdefault(len(whole), len(spans))
+        masks = [UNTRAINED] * len(tokens)
+        for place, message in enumerate(told):
+            if message["role"] != "assistant":
+                continue
+            before, until = self._text(told[:place], add_generation_prompt=True), self._text(told[: place + 1])
+            if not (whole.startswith(until) and until.startswith(before)):
+                raise Unfit(REWRITES)
+            start, end = begins.get(len(before)), begins.get(len(until))
+            if start is None or end is None:
+                return None
+            masks[start:end] = tokens[start:end]
+        return _trained(tokens, masks)
+
+    def _text(self, messages: list[dict[str, str]], **options: Any) -> str:
+        if not messages and not options:
+            return ""
+        return str(self.tokenizer.apply_chat_template(messages, tokenize=False, **options))
 
     def _ids(self, messages: list[dict[str, str]], **options: Any) -> list[int]:
         if not messages and not options:
@@ -127,6 +162,12 @@ class Atropos:
         made = self.tokenizer.apply_chat_template(messages, tokenize=True, **options)
         ids = made if isinstance(made, list) else made["input_ids"]
         return [int(token) for token in ids]
+
+
+def _trained(tokens: list[int], masks: list[int]) -> tuple[list[int], list[int]]:
+    if all(mask == UNTRAINED for mask in masks):
+        raise Unfit("nothing in it would be trained")
+    return tokens, masks
 
 
 def messages_of(record: Record) -> list[dict[str, str]]:
