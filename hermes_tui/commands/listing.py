@@ -60,6 +60,20 @@ def money(used: Usage) -> str:
     return f"${used.cost_usd:.4f}" if 0 < used.cost_usd < 0.01 else f"${used.cost_usd:.2f}"
 
 
+def gone_on_with(rows: Iterable[AgentRow | AgentRecord]) -> frozenset[str]:
+    """Ids of interrupted and handed-over agents that a later one has gone on with: that one stands for both."""
+    given = list(rows)
+    began = {row.id: row.started or getattr(row, "created", 0.0) for row in given}
+    newest: dict[str, float] = {}
+    for row in given:
+        newest[row.session] = max(newest.get(row.session, 0.0), began[row.id])
+    return frozenset(
+        row.id
+        for row in given
+        if row.state in ("interrupted", "handed over") and row.session and newest[row.session] > began[row.id]
+    )
+
+
 def agent_columns() -> tuple[str, ...]:
     """Headings of `agent_rows`."""
     return _("id"), _("agent"), _("kind"), _("state"), _("doing"), _("time"), _("tokens"), _("cost")

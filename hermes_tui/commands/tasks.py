@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from hermes_engine.errors import UsageError
 from hermes_tui.commands.agents import PAST, any_words, found, records
 from hermes_tui.commands.host import CommandHost, Completion, Output
-from hermes_tui.commands.listing import agent_columns, agent_rows
+from hermes_tui.commands.listing import agent_columns, agent_rows, gone_on_with
 from hermes_tui.commands.registry import command, words
 from hermes_tui.files import FileFinder, mention
 from hermes_tui.texts import _
@@ -108,7 +108,9 @@ def tasks(host: CommandHost, args: str) -> None:
     away = [record for record in elsewhere if record.id not in known]
     ended: list[AgentRow | AgentRecord] = [row for row in reversed(here) if not row.live]
     ended += [record for record in past if not record.live and record.id not in known]
-    listed = [*live, *away, *sorted(ended, key=lambda row: -(row.ended or 0))[:PAST]]
+    stale = gone_on_with([*live, *away, *ended])
+    ended = sorted((row for row in ended if row.id not in stale), key=lambda row: -(row.ended or 0))[:PAST]
+    listed = [*live, *away, *ended]
     if not listed:
         host.show(Output("text", _("Nothing runs beside this chat. /background TASK keeps it free.")))
         return

@@ -139,9 +139,9 @@ def _asking() -> tuple[KeyRow, ...]:
     group = _("A question")
     return (
         KeyRow(group, "1", _("yes, once")),
-        KeyRow(group, "2", _("yes, for this session")),
+        KeyRow(group, "2", _("yes, for this session; Enter says it is meant")),
         KeyRow(group, "3", _("no, and tell it why")),
-        KeyRow(group, "4", _("yes, always")),
+        KeyRow(group, "4", _("yes, always; Enter says it is meant")),
         KeyRow(group, _("y a n, arrows and Enter"), _("the same, after Ctrl+N")),
     )
 
@@ -175,6 +175,7 @@ def _agents() -> tuple[KeyRow, ...]:
         KeyRow(group, "r", _("run its task again; what was interrupted goes on"), "", ("r",)),
         KeyRow(group, "d, y", _("what it changed, copy its result"), "", ("d", "y")),
         KeyRow(group, "/, s", _("filter, sort"), "", ("slash", "s")),
+        KeyRow(group, "o", _("ended ones of other folders too"), "", ("o",)),
         KeyRow(group, "q, Esc", _("back; nothing is stopped"), "", ("q",)),
         KeyRow(group, "?", _("these keys"), "", ("question_mark",)),
     )

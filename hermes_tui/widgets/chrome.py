@@ -53,10 +53,10 @@ def suggestions() -> list[tuple[str, str]]:
 
 def header(place: PlaceFacts, work: WorkFacts, width: int, glyphs: Glyphs, here: str = "chat") -> Sides:
     """Name and screens at the left, that of `here` marked; folder, branch and the one loud thing at the right."""
-    left = [Part("Hermes", "strong", gap=1, weight=9)]
+    left = [Part("Hermes", "strong", gap=1, weight=9 if width >= NARROW else 4)]
     for name in place.screens:
         role, action = ("text", "") if name == here else ("soft", f"app.screen('{name}')")
-        left.append(Part(_screen_words(name, work, width), role, action, 7 if name == here else 6, 2))
+        left.append(Part(_screen_words(name, work, width), role, action, 9 if name == here else 6, 2))
     if place.title and width >= NARROW:
         left.append(Part(place.title, "faint", "sessions", weight=2, gap=3, shrinks=12))
     right = [Part(place.folder, "soft", weight=3, shrinks=8)] if place.folder else []

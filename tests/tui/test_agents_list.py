@@ -31,6 +31,13 @@ def listed(app: Live) -> list[str]:
     return screen.list.plain
 
 
+def chosen(app: Live) -> str:
+    """Name of the chosen agent."""
+    screen = app.app.screen
+    assert isinstance(screen, AgentsScreen)
+    return screen.list.chosen.name if screen.list.chosen else ""
+
+
 def names(app: Live) -> list[str]:
     """Signs and names of the list, headings in capitals."""
     lines = [line for line in listed(app) if line.strip()]
@@ -154,6 +161,39 @@ async def test_the_header_and_the_command_go_there_too(serve: Serve, tmp_path: P
         await app.pilot.press("alt+1")
         await app.pilot.press("escape", "q")
         await app.until(lambda: app.app.screen is app.chat)
+
+
+async def test_opened_again_the_first_that_lives_is_chosen(serve: Serve, tmp_path: Path) -> None:
+    server = serve(script("alpha reads", "beta reads", alpha=say("read"), beta=hang(60)))
+    async with live(settings(server), tmp_path, width=120) as app:
+        await split(app, 2)
+        await app.until(lambda: names(app) == ["● beta", "● main", "ENDED", "✓ alpha"])
+        await app.pilot.press("end")
+        await app.until(lambda: chosen(app) == "alpha")
+        await app.pilot.press("escape", "alt+2")
+        await app.until(lambda: isinstance(app.app.screen, AgentsScreen) and chosen(app))
+        assert chosen(app) == "beta"
+
+
+async def test_ended_ones_of_other_folders_wait_behind_a_line(serve: Serve, tmp_path: Path) -> None:
+    server = serve(script("alpha reads", alpha=say("read")))
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        async with live(settings(server), tmp_path / folder, width=120) as app:
+            await split(app, 1)
+            await app.until(lambda app=app: "✓ alpha" in names(app))  # type: ignore[misc]
+            await app.until(lambda app=app: not app.desk.busy)  # type: ignore[misc]
+    async with live(settings(server), tmp_path / "one", width=120) as app:
+        await app.ready()
+        await app.pilot.press("alt+2")
+        await app.until(lambda: names(app)[:2] == ["ENDED", "✓ alpha"])
+        assert listed(app)[-1] == " 1 more of other folders · o shows it"
+        await app.pilot.press("o")
+        await app.until(lambda: names(app) == ["ENDED", "✓ alpha", "✓ alpha"])
+        assert f"done · {str(tmp_path)[:6]}" in listed(app)[1], "the newest, with its folder"
+        assert "done · " not in listed(app)[2]
+        await app.pilot.press("o", "slash", *"alph")
+        await app.until(lambda: names(app) == ["ENDED", "✓ alpha", "✓ alpha"])
 
 
 async def test_a_filter_narrows_and_esc_clears_it_first(serve: Serve, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hermes_engine import events as ev
 from hermes_engine.messages import Message, ToolCall, user
 from hermes_engine.store.agents import AgentRecord
 from hermes_engine.work.supervisor import AgentRow
-from hermes_tui.screens.agents.drawing import list_line
+from hermes_tui.screens.agents.drawing import list_line, name_width
 from hermes_tui.screens.agents.items import AgentItem, Line, arranged, counts, gathered, matching
 from hermes_tui.screens.agents.replay import Replay
 from hermes_tui.screens.agents.steps import OpenSteps, left_of
@@ -38,7 +38,7 @@ def everything() -> tuple[AgentItem, ...]:
 
 
 def test_the_list_begins_with_what_needs_the_person() -> None:
-    there = ["digger", "scout", "main", "eval", "", "Ended", "old", "", "In other programs", "far"]
+    there = ["digger", "scout", "main", "eval", "", "In other programs", "far", "", "Ended", "old"]
     assert drawn(arranged(everything())) == there
     assert counts(everything()) == {"needs": 1, "running": 1, "waiting": 1}
 
@@ -52,6 +52,47 @@ def test_a_chat_that_rests_is_listed_only_with_agents_that_live() -> None:
     assert [item.name for item in gathered((REST, CHAT, over), [], [], [], {})] == ["scout"]
     resting = AgentRecord("e2", name="main", kind="chat", state="waiting", created=3)
     assert gathered((), [], [], [resting], {}) == ()
+
+
+def test_what_ended_in_other_folders_is_counted_until_it_is_asked_for() -> None:
+    there = dataclasses.replace(GONE, id="p2", name="stranger", owner="s9")
+    items = gathered((), [], [dataclasses.replace(GONE, owner="s1"), there], [], {}, {"s9": "~/site"})
+    lines = arranged(items, every=False)
+    assert drawn(lines) == ["Ended", "old", ""]
+    assert lines[-1].note == "1 more of other folders · o shows it"
+    assert list_line(lines[-1], 60, 50.0, LOOK).plain == " 1 more of other folders · o shows it"
+    assert drawn(arranged(items)) == ["Ended", "old", "stranger"]
+    assert "failed: 401 · ~/site" in list_line(arranged(items)[-1], 80, 50.0, LOOK).plain
+
+
+@pytest.mark.parametrize("state", ["interrupted", "handed over"])
+def test_what_was_gone_on_with_is_listed_once(state: str) -> None:
+    old = dataclasses.replace(GONE, state=state, session="sx")
+    goes_on = dataclasses.replace(CHILD, id="n", session="sx", started=30)
+    assert [item.id for item in gathered((goes_on,), ["n"], [old], [], {})] == ["n"]
+    assert [item.id for item in gathered((CHILD,), ["k"], [old], [], {})] == ["k", "p"]
+    ended = AgentRecord("n", session="sx", state="done", created=30, ended=31)
+    assert [item.id for item in gathered((), [], [ended, old], [], {})] == ["n"]
+
+
+def test_what_it_does_stays_in_a_narrow_list() -> None:
+    def line(item: AgentItem, width: int) -> str:
+        return list_line(Line(item=item), width, 50.0, LOOK).plain
+
+    waits = gathered((dataclasses.replace(TASK, title="a task"),), ["b"], [], [], {})[0]
+    failed = gathered((), [], [dataclasses.replace(GONE, title="try it")], [], {})[0]
+    for width in (36, 54, 100):
+        assert "waits for" in line(waits, width)
+        assert "failed: 401" in line(failed, width)
+    assert "a task" in line(waits, 54)
+    assert "find callers" in line(gathered((CHILD,), ["k"], [], [], {})[0], 36)
+
+
+def test_names_are_whole_where_there_is_room() -> None:
+    lines = [Line(item=dataclasses.replace(item, name="investigate-2")) for item in everything()[:2]]
+    assert name_width(lines, 70, LOOK) == 13
+    assert "investigate-2 " in list_line(lines[0], 70, 50.0, LOOK, 13).plain
+    assert name_width([], 70, LOOK) == name_width(lines, 50, LOOK) == 12
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,16 @@ async def test_the_header_keeps_what_needs_the_person_longest() -> None:
     assert "~/proj" not in narrow
 
 
+@pytest.mark.parametrize("here", chrome.SCREENS)
+async def test_at_40_every_screen_has_its_tab(here: str) -> None:
+    place = PlaceFacts(screens=chrome.SCREENS, folder="~/proj", title="auth refactor")
+    tabs = await drawn(chrome.header(place, WorkFacts(), 40, UNICODE, here), 40)
+    assert tabs.split() == ["1", "Chat", "2", "Agents", "3", "Kanban", "4", "Batch"]
+    needs = await drawn(chrome.header(place, WORK, 40, UNICODE, here), 40)
+    assert {"chat": "1 Chat", "agents": "2 Agents", "kanban": "3 Kanban", "batch": "4 Batch"}[here] in needs
+    assert "◆ 3" in needs
+
+
 async def test_the_bottom_line_is_work_below_120_and_keys_above() -> None:
     at_80 = await drawn(chrome.status(PLACE, WORK, 80, UNICODE), 80)
     assert at_80.startswith(" ◆1 ✓1 agents  ▤43%  ctx 29%  $0.42")

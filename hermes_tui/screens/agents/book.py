@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from hermes_engine.errors import HermesError
+from hermes_engine.errors import HermesError, StateError
+from hermes_tui.desk import short_folder
 from hermes_tui.screens.agents.items import AgentItem, gathered, of_record
 from hermes_tui.screens.agents.steps import OpenSteps
 
@@ -31,6 +32,8 @@ class _Read:
     past: tuple[AgentRecord, ...] = ()
     elsewhere: tuple[AgentRecord, ...] = ()
     programs: Mapping[str, tuple[int, str]] = field(default_factory=dict)
+    folders: Mapping[str, str] = field(default_factory=dict)
+    """Of chats that ended agents belong to."""
 
 
 class AgentsBook:
@@ -61,7 +64,9 @@ class AgentsBook:
             return ()
         rows = engine.agents()
         working = [row.id for row in rows if row.live and engine.supervisor.at_work(row.id)]
-        return gathered(rows, working, read.past, read.elsewhere, read.programs)
+        here = short_folder(self._desk.cwd)
+        folders = {chat: folder for chat, folder in read.folders.items() if folder != here}
+        return gathered(rows, working, read.past, read.elsewhere, read.programs, folders)
 
     def find(self, agent: str) -> AgentItem | None:
         """One agent, None where nobody knows of it any more."""
@@ -112,15 +117,25 @@ class AgentsBook:
         engine = self._desk.engine
         if engine is None:
             return
-        self._read = await self._desk.off_loop(lambda: _read(engine))
+        known = self._read.folders
+        self._read = await self._desk.off_loop(lambda: _read(engine, known))
         self._looked = time.monotonic()
 
 
-def _read(engine: Engine) -> _Read:
+def _read(engine: Engine, folders: Mapping[str, str]) -> _Read:
     """Blocks. Nothing where nothing is kept."""
     tasks = engine.tasks
     try:
-        away = tasks.elsewhere()
-        return _Read(tasks.past(PAST), away, tasks.programs() if away else {})
+        past, away = tasks.past(PAST), tasks.elsewhere()
+        known = {record.owner: folders.get(record.owner) or _folder(engine, record.owner) for record in past}
+        return _Read(past, away, tasks.programs() if away else {}, known)
     except HermesError:
         return _Read()
+
+
+def _folder(engine: Engine, session: str) -> str:
+    """Where a chat works, "" when it is not kept. Blocks."""
+    try:
+        return short_folder(engine.sessions().row(session).cwd)
+    except StateError:
+        return ""

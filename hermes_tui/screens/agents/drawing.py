@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from rich.cells import cell_len
 from rich.style import Style
 from rich.text import Text
 
@@ -15,9 +16,14 @@ from hermes_tui.widgets.look import Look
 from hermes_tui.widgets.rows import cut, shorten, spread
 from hermes_tui.widgets.times import count_short, money, seconds_short
 
-NAME = 12
+NAME, LONG_NAME = 12, 24
+"""Least and greatest width of the names."""
+
 ROOMY = 64
-"""From this width on a line has what the agent does beside its task."""
+"""From this width on a line has its tokens, and names as long as they are."""
+
+DOING = 24
+"""From so many cells for it on a line has what the agent does beside its task."""
 
 
 def sign_of(item: AgentItem, look: Look) -> tuple[str, Style]:
@@ -44,34 +50,46 @@ def clock(item: AgentItem, now: float) -> str:
     return seconds_short(int(seconds) if item.live else seconds) if seconds else ""
 
 
-def list_line(line: Line, width: int, now: float, look: Look) -> Text:
-    """One line of the list in about `width` cells."""
+def name_width(lines: Iterable[Line], width: int, look: Look) -> int:
+    """Cells for the names of the list."""
+    longest = max((cell_len(_name(line.item, look)) for line in lines if line.item), default=0)
+    return max(NAME, min(longest, LONG_NAME)) if width >= ROOMY else NAME
+
+
+def _name(item: AgentItem, look: Look) -> str:
+    kind = {"background": look.glyphs.background, "batch": look.glyphs.batch}.get(item.kind, "")
+    return f"{kind} {one_line(item.name)}".strip()
+
+
+def list_line(line: Line, width: int, now: float, look: Look, names: int = NAME) -> Text:
+    """One line of the list in about `width` cells, `names` of them for the name."""
     item = line.item
     if item is None:
-        return Text(f" {line.heading.upper()}", look.soft)
+        return Text(f" {line.note}", look.faint) if line.note else Text(f" {line.heading.upper()}", look.soft)
     glyphs, away = look.glyphs, item.place == "elsewhere"
     sign, style = sign_of(item, look)
-    kind = {"background": glyphs.background, "batch": glyphs.batch}.get(item.kind, "")
     strong, soft = (look.faint, look.faint) if away else (look.text, look.soft)
     left = Text(" " + "  " * min(line.level, 6)).append(f"{sign} ", look.faint if away and not item.needs else style)
-    name = cut(f"{kind} {one_line(item.name)}".strip(), NAME, glyphs.ellipsis)
-    left.append(name, strong).append(" " * max(1, NAME + 1 - Text(name).cell_len))
+    name = cut(_name(item, look), names, glyphs.ellipsis)
+    left.append(name, strong).append(" " * max(1, names + 1 - cell_len(name)))
     right = Text(clock(item, now), look.faint)
     if width >= ROOMY:
         right = Text(f"{count_short(item.tokens) if item.tokens else '':>6} {right.plain:>6}", look.faint)
     room = width - left.cell_len - right.cell_len - 2
     quiet = item.quiet(now)
     doing = _("quiet {time}").format(time=seconds_short(quiet)) if quiet else item.doing()
-    if away:
-        doing = f"{item.where} {glyphs.dot} {doing}"
+    if item.where:
+        both = (item.where, doing) if away else (doing, item.where)
+        doing = f" {glyphs.dot} ".join(both)
     title = one_line(item.title)
-    if width >= ROOMY:
-        column = max(10, room * 2 // 5)
+    plain = item.sign in ("running", "good") and not quiet
+    if room >= DOING:
+        column = room * 2 // 5
         first = shorten(Text(title, soft), column, glyphs.ellipsis)
         left.append_text(first).append(" " * (column - first.cell_len + 2))
         left.append(doing, look.text if item.needs else look.faint)
     else:
-        left.append(doing if item.needs or not title else title, soft)
+        left.append(title if title and plain else doing, soft)
     return spread(left, right, width - 1)
 
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from hermes_tui.cleaning import one_line
+from hermes_tui.commands.listing import gone_on_with
 from hermes_tui.outcomes import state_words
-from hermes_tui.texts import _
+from hermes_tui.texts import _, ngettext
 
 if TYPE_CHECKING:
     from hermes_engine.store.agents import AgentRecord
@@ -38,7 +39,7 @@ class AgentItem:
         started, ended, heard: seconds since the epoch; `ended` 0 while it lives.
         tokens, cost: None when nobody knows.
         busy: it works or waits for its turn to; a chat at rest does not.
-        where: program and folder of an agent elsewhere, one line.
+        where: program and folder of an agent elsewhere, folder of one that ended elsewhere; one line.
         record: what is on disk of it, if that has been read.
     """
 
@@ -136,23 +137,33 @@ def gathered(
     past: Iterable[AgentRecord],
     elsewhere: Iterable[AgentRecord],
     programs: Mapping[str, tuple[int, str]],
+    folders: Mapping[str, str] | None = None,
 ) -> tuple[AgentItem, ...]:
     """All agents, each once: those of this program, ended ones of earlier times, those of other programs.
 
-    A chat is among them while it works or agents of it live. `working` are the ids of those at work.
+    A chat is among them while it works or agents of it live; one that was gone on with is not. `working` are the ids
+    of those at work, `folders` the folders of chats that work in another one than this.
     """
+    folders = folders or {}
+    rows, past, elsewhere = list(rows), list(past), list(elsewhere)
+    stale = gone_on_with([*rows, *past, *elsewhere])
     records = {record.id: record for record in past}
     busy = frozenset(working)
     parents = {name for row in rows if row.live for name in (row.parent, row.owner)}
     here = [
         of_row(row, busy=row.id in busy, record=records.get(row.id) if row.ended else None)
         for row in rows
-        if row.kind != "chat" or (row.live and (row.id in busy or row.id in parents or row.session in parents))
+        if row.id not in stale
+        and (row.kind != "chat" or (row.live and (row.id in busy or row.id in parents or row.session in parents)))
     ]
     known = {row.id for row in rows}
     strangers = [record for record in elsewhere if record.id not in known and not _rests(record)]
-    known |= {record.id for record in strangers}
-    gone = [of_record(record, "past") for record in records.values() if record.id not in known and record.ended]
+    known |= {record.id for record in strangers} | stale
+    gone = [
+        of_record(record, "past", folders.get(record.owner, ""))
+        for record in records.values()
+        if record.id not in known and record.ended
+    ]
     away = [of_record(record, "elsewhere", _where(record, programs)) for record in strangers]
     return (*here, *gone, *away)
 
@@ -185,10 +196,13 @@ class Line:
     heading: str = ""
     item: AgentItem | None = None
     level: int = 0
+    note: str = ""
 
 
-def arranged(items: Sequence[AgentItem], sort: str = "need") -> list[Line]:
-    """The lines of the list: what lives here, what has ended, what lives elsewhere."""
+def arranged(items: Sequence[AgentItem], sort: str = "need", *, every: bool = True) -> list[Line]:
+    """The lines of the list: what lives here, what lives elsewhere, what has ended; of other folders `every` one or
+    how many.
+    """
     here = [item for item in items if item.place == "here" and (item.live or sort == "tree")]
     shown = {item.id for item in here}
     ended = [item for item in items if item.place != "elsewhere" and item.id not in shown]
@@ -198,10 +212,15 @@ def arranged(items: Sequence[AgentItem], sort: str = "need") -> list[Line]:
     else:
         ordered = sorted(here, key=_newest) if sort == "newest" else sorted(here, key=_urgent)
         lines = [Line(item=item) for item in ordered]
-    for heading, group in ((_("Ended"), sorted(ended, key=_last)), (_("In other programs"), sorted(away, key=_urgent))):
+    near = [item for item in ended if every or not item.where]
+    for heading, group in ((_("In other programs"), sorted(away, key=_urgent)), (_("Ended"), sorted(near, key=_last))):
         if group:
             lines += [Line()] if lines else []
             lines += [Line(heading), *(Line(item=item) for item in group)]
+    if more := len(ended) - len(near):
+        lines += [Line()] if lines and not near else []
+        words = ngettext("{n} more of other folders · o shows it", "{n} more of other folders · o shows them", more)
+        lines.append(Line(note=words.format(n=more)))
     return lines
 
 

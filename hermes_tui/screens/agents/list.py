@@ -12,7 +12,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from hermes_tui.screens.agents.drawing import list_line
+from hermes_tui.screens.agents.drawing import list_line, name_width
 from hermes_tui.screens.agents.items import AgentItem, Line
 from hermes_tui.texts import _
 from hermes_tui.widgets.look import look_of
@@ -42,6 +42,7 @@ class AgentList(Widget, can_focus=True):
         self._lines: list[Line] = []
         self._drawn: list[Text] = []
         self._chosen = ""
+        self._moved = False
         self._place = 0
         self._top = 0
         self._empty = Text()
@@ -54,10 +55,15 @@ class AgentList(Widget, can_focus=True):
     def show(self, lines: Sequence[Line], now: float, empty: Text) -> None:
         """Shows these lines, or the words for none; nothing is drawn when they look the same."""
         self._lines, look = list(lines), look_of(self)
-        drawn = [list_line(line, self.size.width, now, look) for line in lines]
+        width = self.size.width
+        names = name_width(lines, width, look)
+        drawn = [list_line(line, width, now, look, names) for line in lines]
         before = self._chosen
         places = self._places()
         at = next((place for place in places if self._agent_at(place) == self._chosen), None)
+        if not self._moved and places and (at is None or not self._lives(at)):
+            # nobody has chosen yet: what is live stands first
+            at = places[0]
         if at is None and places:
             # what was chosen has gone: what has taken its place is next
             at = min(places, key=lambda place: abs(place - self._place))
@@ -75,7 +81,7 @@ class AgentList(Widget, can_focus=True):
     def choose(self, agent: str) -> None:
         """Makes an agent the chosen one."""
         place = next((place for place in self._places() if self._agent_at(place) == agent), None)
-        self._chosen = agent
+        self._chosen, self._moved = agent, True
         if place is not None:
             self._go(place)
 
@@ -86,8 +92,12 @@ class AgentList(Widget, can_focus=True):
         item = self._lines[place].item
         return item.id if item else ""
 
+    def _lives(self, place: int) -> bool:
+        item = self._lines[place].item
+        return item is not None and item.live
+
     def _go(self, place: int) -> None:
-        self._place, self._chosen = place, self._agent_at(place)
+        self._place, self._chosen, self._moved = place, self._agent_at(place), True
         self._reveal()
         self.refresh()
         self.post_message(self.Chosen())

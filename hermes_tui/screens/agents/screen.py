@@ -54,6 +54,7 @@ class AgentsScreen(AgentsBase):
         Binding("y", "copy", _("Copy the result"), show=False, id="agents.copy"),
         Binding("slash", "filter", _("Filter"), show=False, id="agents.filter"),
         Binding("s", "sort", _("Sort"), show=False, id="agents.sort"),
+        Binding("o", "every", _("Ended ones of other folders"), show=False, id="agents.every"),
         Binding("q", "back", _("Back"), show=False, id="agents.quit"),
         Binding("question_mark", "keys", _("Keys"), show=False, id="agents.keys"),
     ]
@@ -68,6 +69,7 @@ class AgentsScreen(AgentsBase):
         self._filter: str | None = None
         self._typing = False
         self._sort = SORTS[0]
+        self._every = False
         self._turned = False
         """Whether the person has turned the view beside the list on or off, against what is usual at this width."""
         self._opening: asyncio.Task[None] | None = None
@@ -85,7 +87,9 @@ class AgentsScreen(AgentsBase):
 
     def on_mount(self) -> None:
         """The first picture."""
-        self.list.choose(self.book.chosen)
+        last = self.book.find(self.book.chosen)
+        if last is not None and last.live:
+            self.list.choose(last.id)
         self.call_after_refresh(self.beat)
 
     def recolour(self) -> None:
@@ -112,7 +116,8 @@ class AgentsScreen(AgentsBase):
             return
         items = self.book.items()
         found = matching(items, self._filter) if self._filter else list(items)
-        self.list.show(arranged(found, self._sort), self.book.now(), self._nothing(len(items)))
+        every = self._every or bool(self._filter)
+        self.list.show(arranged(found, self._sort, every=every), self.book.now(), self._nothing(len(items)))
         self._draw_bars(items)
         item = self.list.chosen
         wide = self.app.size.width >= BESIDE
@@ -285,6 +290,11 @@ class AgentsScreen(AgentsBase):
     def action_sort(self) -> None:
         """The next order."""
         self._sort = SORTS[(SORTS.index(self._sort) + 1) % len(SORTS)]
+        self.draw()
+
+    def action_every(self) -> None:
+        """Shows ended agents of other folders, or no longer."""
+        self._every = not self._every
         self.draw()
 
     def action_peek(self) -> None:
