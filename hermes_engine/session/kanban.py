@@ -16,16 +16,19 @@ from pathlib import Path
 from typing import Any
 
 from hermes_engine.assembly import Assembly
-from hermes_engine.board import Board, Boards, CardDraft, this_owner
-from hermes_engine.errors import ConfigError, HermesError, UnknownName, UsageError
+from hermes_engine.board import Board, Boards, CardDraft, Claim, Hold, RunOver, this_owner
+from hermes_engine.errors import ConfigError, EndpointDown, HermesError, StateError, UnknownName, UsageError
 from hermes_engine.events import Emitter, Notice, Sink
 from hermes_engine.profiles import ENABLE_HINT, NOT_ENABLED, Resolved, list_profiles
 from hermes_engine.tools.pool import in_thread
+from hermes_engine.work.attempt import ENDED, TAKEN, Attempt, Means
+from hermes_engine.work.boards_pool import on_board
 from hermes_engine.work.cards import Cards, Described
 from hermes_engine.work.child import Check
 from hermes_engine.work.conversation import Origin
 from hermes_engine.work.delegation import Delegation
 from hermes_engine.work.dispatcher import Dispatcher
+from hermes_engine.work.isolated import Isolation
 from hermes_engine.work.planning import drafts_of, plan_schema, planner_role
 from hermes_engine.work.supervisor import Supervisor
 
@@ -33,6 +36,9 @@ log = logging.getLogger(__name__)
 
 PLANNER = "orchestrator"
 """Profile that plans, where there is one."""
+
+LONE_LOOK_SECONDS = 0.5
+"""How often a worker that is a process looks whether its card is still its own, between the calls it makes."""
 
 DISPATCHED = "dispatched"
 """Name under which a board remembers that a person started its dispatching here."""
@@ -66,6 +72,7 @@ class Kanban:
         self._opened: dict[str, Board] = {}
         self._opening = threading.Lock()
         self._halted = False
+        self._lone: Attempt | None = None
         self.cards = Cards(self.board, self.profiles, this_owner())
 
     @functools.cached_property
@@ -117,9 +124,18 @@ class Kanban:
         self._run(self._ended(board.slug), 60)
 
     def work(
-        self, slug: str = "", *, cwd: Path, workers: int | None = None, only: str | None = None, once: bool = False
+        self,
+        slug: str = "",
+        *,
+        cwd: Path,
+        workers: int | None = None,
+        only: str | None = None,
+        once: bool = False,
+        isolation: Isolation | None = None,
     ) -> int:
         """Works a board as long as this call lasts; `once`: until nothing is ready or running here. Blocks.
+
+        With `isolation` each worker is a process of its own.
 
         Returns:
             cards that are blocked at the end.
@@ -129,8 +145,39 @@ class Kanban:
         """
         self._check(only)
         board = self.board(slug)
-        self._run(self._worked(board, cwd, workers, only, once), None)
+        self._run(self._worked(board, cwd, workers, only, once, isolation), None)
         return board.counts()["blocked"]
+
+    def work_card(self, slug: str, token: str, *, cwd: Path, excused: bool = False) -> EndpointDown | None:
+        """Works one card that another process claimed for this one; the outage that ended the try, if one did. Blocks.
+
+        Raises:
+            RunOver: the card is not to be worked any more.
+        """
+        board = self.board(slug)
+        hold = Hold(board, token)
+        hold.adopt(self.cards.owner)
+        run, card = hold.check(), hold.card()
+        claim = Claim(card, run, token, board.rules.claim_ttl_seconds)
+        found: list[EndpointDown | None] = []
+        self._run(self._one(Attempt(self._means(board, cwd), claim, excused=excused), hold, found), None)
+        return found[0]
+
+    async def _one(self, attempt: Attempt, hold: Hold, found: list[EndpointDown | None]) -> None:
+        self._lone = attempt
+        task = attempt.begin()
+        if self._halted:
+            attempt.stop(ENDED, leaving=True)
+        while not task.done():
+            await asyncio.wait({task}, timeout=LONE_LOOK_SECONDS)
+            try:
+                await on_board(hold.check)
+            except RunOver:
+                if not attempt.worker.verb:
+                    attempt.stop(TAKEN)
+            except StateError:
+                log.warning("the board %s cannot be read", hold.board.slug, exc_info=True)
+        found.append(task.result())
 
     def plan(self, goal: str, *, cwd: Path) -> tuple[CardDraft, ...]:
         """Cards for a goal, as a model proposes them: nothing is created (`Board.create_all` does). Blocks, and costs.
@@ -166,6 +213,8 @@ class Kanban:
         self._halted = True
         for dispatcher, task in list(self._working.values()):
             task.get_loop().call_soon_threadsafe(dispatcher.stop)
+        if (lone := self._lone) is not None:
+            lone.task.get_loop().call_soon_threadsafe(lambda: lone.stop(ENDED, leaving=True))
 
     async def close(self) -> None:
         """Ends every dispatcher and closes the boards."""
@@ -181,23 +230,32 @@ class Kanban:
         if only is not None and only not in names:
             raise UnknownName("profile", only, names)
 
-    def _dispatcher(self, board: Board, cwd: Path, workers: int | None, only: str | None) -> Dispatcher:
+    def _means(self, board: Board, cwd: Path) -> Means:
+        folder = self.boards.folder(board.slug)
+        return Means(board, folder, cwd, self._assembly, self._delegation, self._supervisor, self.cards)
+
+    def _dispatcher(
+        self, board: Board, cwd: Path, workers: int | None, only: str | None, isolation: Isolation | None
+    ) -> Dispatcher:
         return Dispatcher(
-            board,
-            folder=self.boards.folder(board.slug),
-            cwd=cwd,
-            maker=self._assembly,
-            delegation=self._delegation,
-            supervisor=self._supervisor,
-            cards=self.cards,
+            self._means(board, cwd),
             profiles=lambda: [name for name, _ in self.profiles()],
             emit=Emitter(self._sink, session="", run="", agent=""),
             workers=workers,
             only=only,
+            isolation=isolation,
         )
 
-    async def _worked(self, board: Board, cwd: Path, workers: int | None, only: str | None, once: bool) -> None:
-        await self._started(board, cwd, workers, only, once=once, called=True)
+    async def _worked(
+        self,
+        board: Board,
+        cwd: Path,
+        workers: int | None,
+        only: str | None,
+        once: bool,
+        isolation: Isolation | None,
+    ) -> None:
+        await self._started(board, cwd, workers, only, once=once, called=True, isolation=isolation)
         await self._working[board.slug][1]
 
     async def _started(
@@ -209,11 +267,12 @@ class Kanban:
         *,
         once: bool = False,
         called: bool = False,
+        isolation: Isolation | None = None,
     ) -> None:
         """`called`: somebody waits for its end and hears of what goes wrong."""
         if board.slug in self._working:
             raise UsageError(f"the board {board.slug} is worked already")
-        dispatcher = self._dispatcher(board, cwd, workers, only)
+        dispatcher = self._dispatcher(board, cwd, workers, only, isolation)
         task = asyncio.get_running_loop().create_task(dispatcher.run(once=once), name=f"dispatcher of {board.slug}")
         self._working[board.slug] = (dispatcher, task)
         if self._halted:

@@ -121,6 +121,8 @@ class KanbanSettings(Section):
     """Seconds before the second try of a card; doubled for each further one."""
     timeout_seconds: Seconds | None = None
     """Seconds one try may take; null: no limit."""
+    isolation: Literal["inprocess", "process"] = "inprocess"
+    """Where the workers of `hermes kanban run` run: in it, or in a process each."""
     database_url: Annotated[str, AfterValidator(_database)] | None = None
     """PostgreSQL that holds the boards (`postgresql://user@host/name`); null: files of the home."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +31,7 @@ from hermes_engine.work.worktrees import Worktree, planned_worktree
 LIMITS = frozenset({"turns", "timeout", "budget", "tokens"})
 """Kinds of endings that are a limit of the worker's own."""
 
+ENDED = Ending("cancelled", error="the program ended")
 TAKEN = Ending("cancelled", error="its card was taken away")
 _SHORTEST_BEAT, _LONGEST_BEAT = 0.05, 30.0
 _RENEWING = 5.0
@@ -42,7 +44,17 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """What attempts are made with; see `Dispatcher`."""
+    """What attempts are made with.
+
+    Attributes:
+        board: of the cards.
+        folder: for workspaces of cards.
+        cwd: folder whose repository a card's worktree is of.
+        maker: makes workers.
+        delegation: opens their conversations.
+        supervisor: owns them.
+        cards: gives them their tools.
+    """
 
     board: Board
     folder: Path
@@ -239,21 +251,25 @@ class Attempt:
             await self._end("stopped", "stopped by a person")
 
     async def _end(self, state: Failure, error: str) -> None:
-        """Writes how the run ended, as soon as the board can be written: its owner lives, so no lease would end it."""
-        wait = 0.5
-        while True:
-            try:
-                await on_board(self._hold.end, state, error)
+        await end_run(self._hold, state, error, leaving=lambda: self._leaving)
+
+
+async def end_run(hold: Hold, state: Failure, error: str, *, leaving: Callable[[], bool]) -> None:
+    """Writes how a run ended, as soon as the board can be written: its owner lives, so no lease would end it."""
+    wait = 0.5
+    while True:
+        try:
+            await on_board(hold.end, state, error)
+            return
+        except RunOver:
+            log.info("a run had ended already: %s", error)
+            return
+        except StateError:
+            log.warning("a run's end could not be written", exc_info=True)
+            if leaving():
                 return
-            except RunOver:
-                log.info("a run had ended already: %s", error)
-                return
-            except StateError:
-                log.warning("a run's end could not be written", exc_info=True)
-                if self._leaving:
-                    return
-            await asyncio.sleep(wait)
-            wait = min(wait * 2, _LONGEST_WAIT)
+        await asyncio.sleep(wait)
+        wait = min(wait * 2, _LONGEST_WAIT)
 
 
 def _kinds(error: type[ProviderError]) -> set[str]:

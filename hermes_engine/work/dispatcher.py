@@ -12,20 +12,16 @@ import logging
 import time
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
-from hermes_engine.board import Board, BoardGone, Owner, Run, lives
+from hermes_engine.board import BoardGone, Owner, Run, lives
 from hermes_engine.errors import EndpointDown, HermesError, StateError
 from hermes_engine.events import CardChanged, Emitter, Notice
 from hermes_engine.sandbox.orphans import end_left_by
 from hermes_engine.store.instances import this_boot
 from hermes_engine.tools.pool import in_thread
-from hermes_engine.work.attempt import TAKEN, Attempt, Means
+from hermes_engine.work.attempt import ENDED, TAKEN, Attempt, Means
 from hermes_engine.work.boards_pool import on_board
-from hermes_engine.work.cards import Cards
-from hermes_engine.work.delegation import Delegation
-from hermes_engine.work.maker import Maker
-from hermes_engine.work.supervisor import Ending, Supervisor
+from hermes_engine.work.isolated import IsolatedAttempt, Isolation
 
 LOOK_SECONDS = 1.0
 """Longest time between two looks at the board, for waits that lapse without a change."""
@@ -47,39 +43,29 @@ class Dispatcher:
     """See the module's docstring. Lives on the engine's loop.
 
     Args:
-        board: closed by whoever opened it.
-        folder: for workspaces of cards.
-        cwd: folder whose repository a card's worktree is of.
-        maker: makes workers.
-        delegation: opens their conversations.
-        supervisor: owns them.
-        cards: gives them their tools.
+        means: what attempts are made with; the board is closed by whoever opened it.
         profiles: names of the profiles that can work here; blocks.
         emit: says that cards changed.
         workers: cards at work at once; None: the board's rule.
         only: the one profile whose cards are worked; None: all.
+        isolation: how workers get processes of their own; None: they are agents of this one.
     """
 
     def __init__(
         self,
-        board: Board,
+        means: Means,
         *,
-        folder: Path,
-        cwd: Path,
-        maker: Maker,
-        delegation: Delegation,
-        supervisor: Supervisor,
-        cards: Cards,
         profiles: Callable[[], Collection[str]],
         emit: Emitter,
         workers: int | None = None,
         only: str | None = None,
+        isolation: Isolation | None = None,
     ) -> None:
-        self.board = board
-        self._means = Means(board, folder, cwd, maker, delegation, supervisor, cards)
+        self._isolation = isolation
+        self.board, self._means = means.board, means
         self._profiles, self._emit, self._workers, self._only = profiles, emit, workers, only
-        self._owner: Owner = cards.owner
-        self._at_work: dict[str, Attempt] = {}
+        self._owner: Owner = means.cards.owner
+        self._at_work: dict[str, Attempt | IsolatedAttempt] = {}
         """Attempts by the token of their run."""
         self._pauses: dict[str, asyncio.Task[None]] = {}
         """Profiles whose model's server is down."""
@@ -203,7 +189,12 @@ class Dispatcher:
         claim = await on_board(lambda: self.board.claim(self._owner, profiles=names, cap=self._workers))
         if claim is None:
             return False
-        attempt = Attempt(self._means, claim, excused=claim.card.id in self._excused)
+        excused = claim.card.id in self._excused
+        attempt = (
+            IsolatedAttempt(self._means, claim, self._isolation, excused=excused)
+            if self._isolation
+            else Attempt(self._means, claim, excused=excused)
+        )
         self._at_work[claim.token] = attempt
         attempt.begin().add_done_callback(lambda _: self._over(claim.token, claim.card.id, claim.run.profile))
         return True
@@ -221,7 +212,7 @@ class Dispatcher:
                 pause = self._wait_out(profile, attempt, error)
                 self._pauses[profile] = asyncio.create_task(pause, name=f"pause of {profile}")
 
-    async def _wait_out(self, profile: str, attempt: Attempt, error: EndpointDown) -> None:
+    async def _wait_out(self, profile: str, attempt: Attempt | IsolatedAttempt, error: EndpointDown) -> None:
         """Claims nothing for a profile until its model's server answers."""
         self._emit(Notice, level="warning", text=f"{error}; cards of {profile} wait until it is back")
         began, wait = time.monotonic(), 1.0
@@ -252,7 +243,7 @@ class Dispatcher:
         for pause in self._pauses.values():
             pause.cancel()
         for attempt in self._at_work.values():
-            attempt.stop(Ending("cancelled", error="the program ended"), leaving=True)
+            attempt.stop(ENDED, leaving=True)
         tasks = [attempt.task for attempt in self._at_work.values()]
         if tasks:
             await asyncio.wait(tasks, timeout=_ENDING_SECONDS)

@@ -13,7 +13,7 @@ import click
 from hermes_engine.errors import UsageError
 from hermes_tui.cli.flags import Flags, takes
 from hermes_tui.cli.kanban_boards import boards, boards_of
-from hermes_tui.cli.kanban_run import plan, run
+from hermes_tui.cli.kanban_run import plan, run, work
 from hermes_tui.cli.shape import Group
 from hermes_tui.person import person
 from hermes_tui.texts import _
@@ -317,4 +317,5 @@ def stats(board: Board, as_json: bool) -> None:
 
 kanban.add_command(plan)
 kanban.add_command(run)
+kanban.add_command(work)
 kanban.add_command(boards)

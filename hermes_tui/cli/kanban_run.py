@@ -40,27 +40,49 @@ _BOARD = "hermes.kanban.board"
 @click.option("--assignee", metavar="P", help=_("Only cards of this profile."))
 @click.option("--workers", type=click.IntRange(1), help=_("Cards at work at once (default: kanban.max_workers)."))
 @click.option("--once", is_flag=True, help=_("End when nothing is ready or running here."))
+@click.option("--isolation", type=click.Choice(("inprocess", "process")), help=_("Where workers run."))
 @click.option("--quiet", is_flag=True, help=_("Errors only."))
-def run(flags: Flags, board: str, assignee: str | None, workers: int | None, once: bool, quiet: bool) -> int:
+def run(
+    flags: Flags, board: str, assignee: str | None, workers: int | None, once: bool, isolation: str | None, quiet: bool
+) -> int:
     """Work the board without the app; ends with 1 when cards were left blocked."""
+    from hermes_tui.leaving_behind import worker_process
+
     slug, cwd = _slug(board), here()
-    with _engine(flags, quiet=quiet) as engine:
-        stops: list[int] = []
-
-        def stop(number: int, frame: object) -> None:
-            stops.append(number)
-            if len(stops) > 1:
-                _leave_at_once()
-            engine.kanban.halt()
-
-        with _handled(stop):
-            blocked = engine.kanban.work(slug, cwd=cwd, workers=workers, only=assignee, once=once)
+    with _engine(flags, quiet=quiet) as engine, _stopping(engine) as stops:
+        apart = (isolation or engine.resolved.settings.kanban.isolation) == "process"
+        blocked = engine.kanban.work(
+            slug,
+            cwd=cwd,
+            workers=workers,
+            only=assignee,
+            once=once,
+            isolation=worker_process(engine.resolved) if apart else None,
+        )
     if stops:
         err(_("hermes: interrupted; cards that were at work wait anew"))
         return 130
     if blocked:
         err(_("hermes: {n} cards are blocked: hermes kanban list --status blocked").format(n=blocked))
     return 1 if blocked else 0
+
+
+@click.command(cls=Verb, hidden=True)
+@takes("profile", "model", "base_url", "api_key", "mode", "max_turns", "reasoning_effort")
+@click.argument("board")
+@click.option("--excused", is_flag=True)
+def work(flags: Flags, board: str, excused: bool) -> int:
+    """Work the one card whose run's token comes on standard input; `run --isolation process` starts this."""
+    from hermes_engine.board import RunOver
+    from hermes_engine.work.isolated import SERVER_DOWN
+
+    token = sys.stdin.readline().strip()
+    with _engine(flags, quiet=False) as engine, _stopping(engine):
+        try:
+            down = engine.kanban.work_card(board, token, cwd=here(), excused=excused)
+        except RunOver:
+            return 0
+    return 0 if down is None else SERVER_DOWN
 
 
 @click.command(cls=Verb)
@@ -118,6 +140,21 @@ def _leave_at_once() -> None:
 
     end_instance()
     os._exit(130)
+
+
+@contextlib.contextmanager
+def _stopping(engine: Engine) -> Iterator[list[int]]:
+    """The first signal lets work on the board end, the second ends the program; the signals that came."""
+    stops: list[int] = []
+
+    def stop(number: int, frame: object) -> None:
+        stops.append(number)
+        if len(stops) > 1:
+            _leave_at_once()
+        engine.kanban.halt()
+
+    with _handled(stop):
+        yield stops
 
 
 @contextlib.contextmanager
