@@ -317,3 +317,22 @@ def test_a_message_typed_ahead_of_a_new_chat_is_for_that_one(serve: Serve, tmp_p
         terminal.when(lambda: len(server.requests) == 2)
         terminal.idle()
     assert users(server) == ["the second"]
+
+
+def test_what_is_typed_ahead_answers_no_question(serve: Serve, tmp_path: Path) -> None:
+    server = serve([call("terminal", {"command": "touch made"}), say("It is done."), say("checked"), say("first")])
+    with app(server, cwd=tmp_path) as terminal:
+        terminal.shows(READY)
+        terminal.press(*"make it", "enter")
+        terminal.shows("Hermes asks")
+        terminal.pump(0.6)
+        terminal.send("2 more things: check the docs\r1 first\r")
+        terminal.shows("1 first")
+        terminal.pump(1)
+        assert "Hermes asks" in terminal.screen
+        assert not (tmp_path / "made").exists()
+        terminal.press("1")
+        terminal.when(lambda: len(server.requests) == 4)
+        assert (tmp_path / "made").exists()
+        terminal.idle()
+    assert users(server) == ["make it", "2 more things: check the docs", "1 first"]

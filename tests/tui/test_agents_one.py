@@ -178,7 +178,7 @@ async def test_what_it_asks_is_answered_in_place(serve: Serve, tmp_path: Path) -
         refused = server.requests[1].messages[-1]
         assert "not there" in str(refused["content"])
         assert not (tmp_path / "x.txt").exists()
-        again = shown(app).asking.current
+        again = shown(app).asking.asked()
         assert again is not None
         await app.until(lambda: again.takes_keys(time.monotonic()))
         await app.pilot.press("1")

@@ -83,7 +83,7 @@ async def test_a_chat_opened_again_shows_what_stood_there(serve: Serve, tmp_path
         await app.shows("1 Yes")
 
         def allowed() -> bool:
-            if request := app.chat.asking.current:
+            if request := app.chat.asking.asked():
                 app.chat.asking.choose(request, request.options[0])
             return "Allowed once" in app.screen
 

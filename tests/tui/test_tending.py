@@ -47,7 +47,7 @@ async def old_enough(tui: Live) -> None:
     """Waits until the oldest request takes keys."""
 
     def takes() -> bool:
-        block = tui.chat.asking.current
+        block = tui.chat.asking.asked()
         return block is not None and block.takes_keys(time.monotonic())
 
     await tui.until(takes)

@@ -80,7 +80,9 @@ class AgentScreen(AgentsBase):
     def on_mount(self) -> None:
         """The first picture; the conversation follows."""
         self.transcript.intercept = self._request_key
-        self.prompt.intercept = self._typed
+        self.prompt.intercept = self.asking.digits.take
+        self.prompt.pasting = self.asking.digits.write
+        self.asking.changed = self.draw
         self.set_interval(FRAME_SECONDS, self._play)
         self.show(self.item, purpose=self._purpose)
 
@@ -188,9 +190,6 @@ class AgentScreen(AgentsBase):
         return words.format(name=self.item.name)
 
     # Keys
-
-    def _typed(self, event: events.Key) -> bool:
-        return self.prompt.empty and event.is_printable and self.asking.intercept(event.character or "")
 
     def _request_key(self, key: str, character: str | None) -> bool:
         taken = self.replaying.replay is None and self.asking.key(key, character)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from hermes_tui.screens.chat.digits import Digits
 from hermes_tui.texts import _
 from hermes_tui.widgets.blocks import Option, RequestBlock
 from hermes_tui.widgets.facts import AskFact
@@ -27,14 +28,39 @@ class Asking:
     def __init__(
         self, desk: Desk, waiting: Callable[[], list[RequestBlock]], transcript: Transcript, prompt: Prompt
     ) -> None:
-        self._desk, self._waiting, self._transcript, self._prompt = desk, waiting, transcript, prompt
+        self._desk, self._all, self._transcript, self._prompt = desk, waiting, transcript, prompt
+        self._given: set[str] = set()
+        self._row: set[str] = set()
+        """Requests like the one answered last that waited beside it: the person is at it, and no moment is needed."""
+        self.digits = Digits(self, prompt)
         self.hint = ""
+        self.changed: Callable[[], object] = lambda: None
+        """Called when what the line above the prompt says has changed by itself."""
 
-    @property
-    def current(self) -> RequestBlock | None:
-        """The request that is next, the oldest one."""
-        waiting = self._waiting()
-        return waiting[0] if waiting else None
+    def _waiting(self) -> list[RequestBlock]:
+        """Requests nobody has answered, oldest first; of an answer the engine tells a little later."""
+        return [block for block in self._all() if block.request not in self._given]
+
+    def asked(self, request: str = "") -> RequestBlock | None:
+        """That request, or the oldest one."""
+        return next((block for block in self._waiting() if request in ("", block.request)), None)
+
+    def ready(self, block: RequestBlock) -> bool:
+        """Whether a key of now may be meant for it: it has been there for a moment, or is the next of a row."""
+        seen = block.shown_at is None or block.takes_keys(time.monotonic())
+        return block.waiting and (seen or self.in_row(block))
+
+    def gone(self, block: RequestBlock) -> bool:
+        """Whether it needs no answer any more."""
+        return not block.waiting or block.request in self._given
+
+    def in_row(self, block: RequestBlock) -> bool:
+        """Whether it is like the one answered last, and waited already then."""
+        return block.request in self._row
+
+    def show(self, block: RequestBlock) -> None:
+        """Brings a request into view."""
+        self._transcript.reveal(block)
 
     @property
     def _replying(self) -> Replying | None:
@@ -53,7 +79,7 @@ class Asking:
         waiting = self._waiting()
         if not waiting:
             return None
-        block = waiting[0]
+        block = self.focused or (self._replying[0] if self._replying else self.digits.block) or waiting[0]
         title = block.title if not block.detail or "\n" in block.detail.strip() else f"{block.title}: {block.detail}"
         if title.count(block.detail) > 1:
             title = block.title
@@ -67,23 +93,19 @@ class Asking:
             return ""
         if block.shown_at is None:
             return _("PgDn to its end")
+        if self.digits.wants_enter and block.selected_option is not None:
+            return _("Enter: {choice} · Esc goes back").format(choice=block.selected_option.label)
         words = {"once": _("yes"), "session": _("this session"), "no": _("no"), "always": _("always")}
         return " · ".join(f"{option.digit} {words[option.choice]}" for option in block.options)
 
     # Keys
 
-    def intercept(self, character: str, request: str = "") -> bool:
-        """A key typed into the empty prompt: a digit that answers that request, or the oldest."""
-        block = self._waiting_for(request) if request else self.current
-        if block is None or self._prompt.lent or not character.isdecimal():
+    def intercept(self, character: str) -> bool:
+        """A key where nothing is typed: a digit that answers the oldest request."""
+        block = self.asked()
+        option = block.option_for(character) if block is not None and character.isdecimal() else None
+        if block is None or option is None or self._prompt.lent or not self.ready(block):
             return False
-        option = block.option_for(character)
-        if option is None or not block.takes_keys(time.monotonic()):
-            if option is None or block.shown_at is not None:
-                return False
-            self._transcript.reveal(block)
-            self.hint = _("Read it to its end first: PgDn")
-            return True
         self.choose(block, option)
         return True
 
@@ -111,16 +133,14 @@ class Asking:
         waiting = self._waiting()
         if not waiting:
             return False
+        self.digits.drop()
         current = self.focused
         place = waiting.index(current) + 1 if current in waiting else 0
         return self.go_to(waiting[place % len(waiting)].request)
 
-    def _waiting_for(self, request: str) -> RequestBlock | None:
-        return next((block for block in self._waiting() if block.request == request), None)
-
     def go_to(self, request: str) -> bool:
         """Goes to that request; whether it waits."""
-        block = self._waiting_for(request)
+        block = self.asked(request) if request else None
         if block is None:
             return False
         self._transcript.select(block)
@@ -134,15 +154,16 @@ class Asking:
 
     def choose(self, block: RequestBlock, option: Option) -> None:
         """Takes a choice, unless it is a yes to something whose end was not on the screen long enough."""
-        if option.choice in ("once", "session", "always") and not block.takes_keys(time.monotonic()):
+        if option.choice in ("once", "session", "always") and (block.shown_at is None or not self.ready(block)):
             self._transcript.reveal(block)
             if block.shown_at is None:
                 self.hint = _("Read it to its end first: PgDn")
             return
+        self.hint = ""
         if option.asks_text:
             self.reply(block, option)
             return
-        self._send(block, option.choice, option.note)
+        self._settle(block, option.choice, option.note)
 
     def reply(self, block: RequestBlock, option: Option | None) -> None:
         """Lends the prompt to the words of an answer."""
@@ -162,10 +183,11 @@ class Asking:
             self.hint = _("That question no longer waits")
             return
         block, option = about
-        self._send(block, "no" if option is not None and option.choice == "no" else "answer", text.strip())
+        self._settle(block, "no" if option is not None and option.choice == "no" else "answer", text.strip())
 
     def settled(self) -> None:
         """Requests may have gone: a prompt that was lent to one of them is given back, the keys too."""
+        self.digits.settled()
         if self._replying is not None and not self._replying[0].waiting:
             self._prompt.give_back()
         block = self._transcript.cursor_block
@@ -173,6 +195,12 @@ class Asking:
             self._transcript.select(None)
             if self._transcript.has_focus:
                 self._prompt.focus_input()
+
+    def _settle(self, block: RequestBlock, choice: str, note: str) -> None:
+        self._given.add(block.request)
+        self._row = {other.request for other in self._waiting() if block.like(other)}
+        self.hint = ""
+        self._send(block, choice, note)
 
     def _send(self, block: RequestBlock, choice: str, note: str) -> None:
         from hermes_engine.requests import Answer

@@ -104,6 +104,8 @@ class ChatScreen(SteadyScreen[None]):
         """The first picture."""
         self.prompt.intercept = self._intercept
         self.prompt.completes = self.completing.enter
+        self.prompt.pasting = self.asking.digits.write
+        self.asking.changed = self.refresh_facts
         self.transcript.intercept = self._request_key
         self.sidebar.tail = lambda agent: self.desk.work.tails.of(agent)[1]
         self.prompt.queue_waits = lambda: bool(self.queue.items)
@@ -215,13 +217,13 @@ class ChatScreen(SteadyScreen[None]):
     # Keys
 
     def _intercept(self, event: events.Key) -> bool:
+        if self.asking.digits.take(event):
+            self.refresh_facts()
+            return True
         if event.character == "?" and self.prompt.empty and not self.prompt.lent:
             self.app.run_worker(self.app.run_action("keys"))
             return True
-        taken = self.prompt.empty and event.is_printable and self.asking.intercept(event.character or "")
-        if taken:
-            self.refresh_facts()
-        return taken
+        return False
 
     def _request_key(self, key: str, character: str | None) -> bool:
         taken = self.asking.key(key, character)
@@ -293,7 +295,7 @@ class ChatScreen(SteadyScreen[None]):
         side = self.sidebar
         if event.is_printable and event.character and side.has_focus and not side.uses(event.key):
             event.stop()
-            if not self.tending.typed(event.character):
+            if not self.tending.typed(event):
                 self._type(event.character)
 
     def on_sidebar_asked(self, message: Sidebar.Asked) -> None:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from hermes_tui.texts import _
 
 if TYPE_CHECKING:
+    from textual import events
+
     from hermes_engine.session import Engine
     from hermes_tui.screens.chat.screen import ChatScreen
     from hermes_tui.widgets.facts import AgentFact
@@ -41,14 +43,12 @@ class Tending:
             self._screen.fit()
         return was
 
-    def typed(self, character: str) -> bool:
-        """A character for which the sidebar has no use: a digit may answer the agent under the cursor, or whoever
+    def typed(self, event: events.Key) -> bool:
+        """A key for which the sidebar has no use: a digit may answer the agent under the cursor, or whoever
         waits longest.
         """
-        screen = self._screen
-        chosen = screen.sidebar.chosen
-        request = chosen.needs if chosen is not None else ""
-        return screen.prompt.empty and screen.asking.intercept(character, request)
+        chosen = self._screen.sidebar.chosen
+        return self._screen.asking.digits.take(event, chosen.needs if chosen is not None else "")
 
     def do(self, verb: str, agents: Sequence[AgentFact]) -> None:
         """Does what was asked; `verb` as in `Sidebar.Asked`."""

@@ -109,6 +109,17 @@ class RequestBlock(Block):
         """The choice the arrows are on."""
         return self.options[self.selected] if self.selected is not None else None
 
+    def choose(self, option: Option | None) -> None:
+        """Selects a choice, or none."""
+        place = self.options.index(option) if option is not None else None
+        if place != self.selected:
+            self.selected = place
+            self.touch()
+
+    def like(self, other: RequestBlock) -> bool:
+        """Whether the same answer may be meant for both: one rule covers them, or they ask the very same."""
+        return self.rule == other.rule if self.rule else self.title == other.title and not other.rule
+
     def fit(self, rows: int) -> None:
         """It is looked at through so many rows: where it is longer, the choices come before what is long."""
         if rows != self._room:

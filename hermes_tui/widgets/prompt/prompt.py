@@ -66,6 +66,8 @@ class Prompt(Horizontal):
         self.menu, self.history = menu, history
         self.intercept: Callable[[events.Key], bool] = lambda event: False
         """Asked first about each key; True when it was meant for something else."""
+        self.pasting: Callable[[], None] = lambda: None
+        """Called before a paste is put in."""
         self.completes: Callable[[], bool] = lambda: False
         """Asked on Enter: may put a proposal in; True when more is to be written before anything is sent."""
         self.queue_waits: Callable[[], bool] = lambda: False
@@ -260,6 +262,7 @@ class Prompt(Horizontal):
 
     def take_paste(self, text: str) -> None:
         """Puts pasted text in, or a token for it."""
+        self.pasting()
         text = as_pasted(text)
         area = self._area
         shown = area.pastes.add(text) if needs_token(text) else text
