@@ -4,6 +4,7 @@ the app, the plain shell and the command line tell the same. Knows no front end 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -96,11 +97,11 @@ def heard(event: AgentFinished) -> Outcome:
 
 
 def kept(record: AgentRecord) -> Outcome:
-    """The outcome a record tells of."""
+    """The outcome a record tells of; of one that lives, how long it has worked."""
     began = record.started or record.created
     return Outcome(
         record.id, record.name, record.kind, record.state, record.prompt, record.answer, record.error, record.usage,
-        max(0.0, (record.ended or began) - began), record.files, record.note,
+        max(0.0, (record.ended or time.time()) - began), record.files, record.note,
     )  # fmt: skip
 
 

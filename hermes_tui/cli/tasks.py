@@ -120,18 +120,22 @@ def _cells(row: AgentRecord) -> tuple[str, ...]:
     record, usage = _record(row), row.usage
     cost = f"{usage.cost_usd:.6f}" if usage.cost_known else ""
     seconds = f"{record['seconds']:.1f}"
-    return row.id, row.name, row.kind, row.state, record["started"], seconds, str(usage.total_tokens), cost, row.title
+    state = "needs you" if record["needs"] else row.state
+    return row.id, row.name, row.kind, state, record["started"], seconds, str(usage.total_tokens), cost, row.title
 
 
 def _record(row: AgentRecord) -> dict[str, Any]:
     began = row.started or row.created
+    asks = json.loads(row.request) if row.request and row.live else None
     return {
         "id": row.id,
         "name": row.name,
         "kind": row.kind,
         "state": row.state,
         "activity": row.activity if row.live else "",
-        "asks": json.loads(row.request) if row.request else None,
+        "needs": asks is not None,
+        "request": asks.get("title") or asks.get("question", "") if asks else None,
+        "asks": asks,
         "title": row.title,
         "prompt": row.prompt,
         "model": row.model,
@@ -170,8 +174,8 @@ def show(task: str, as_json: bool) -> None:
     out(record.prompt.strip())
     for message in messages[1:]:
         _print_message(message)
-    if asked := _record(record)["asks"]:
-        out(_("asks: {what}").format(what=one_line(asked.get("title") or asked.get("question", ""), 200)), style="bold")
+    if asked := _record(record)["request"]:
+        out(_("asks: {what}").format(what=one_line(asked, 200)), style="bold")
     out()
     out((record.answer or _("no answer yet") if record.live else record.answer).rstrip("\n"))
     for line in outcome.remains():

@@ -82,12 +82,17 @@ def test_a_task_of_another_program_is_answered(serve: Serve, tmp_path: Path) -> 
     server = serve(by_prompt({"write": [call("write_file", {"path": "a.txt", "content": "x"}), say("written")]}))
     with at_work(server, tmp_path, ["write a file"], mode="ask") as (_process, [task, _chat]):
         assert soon(lambda: tasks("show", task, "--json").json["asks"])
+        (record,) = [row for row in tasks("list", "--json").json if row["id"] == task]
+        assert (record["needs"], record["request"], record["state"]) == (True, record["asks"]["title"], "running")
+        assert {row[0]: row[3] for row in tasks("list").rows}[task] == "needs you"
         wrong = tasks("answer", task, "perhaps")
         assert wrong.code == 2
         assert "once" in wrong.err
         assert tasks("answer", task, "once").code == 0
         assert soon(lambda: states()[task] == "done")
         assert tasks("answer", task, "once").code == 2
+        record = tasks("show", task, "--json").json
+        assert (record["needs"], record["request"]) == (False, None)
     assert (tmp_path / "a.txt").read_text() == "x"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,7 +15,8 @@ import pytest
 
 from hermes_engine.events import AgentFinished
 from hermes_engine.messages import Usage
-from hermes_tui.outcomes import heard
+from hermes_engine.store.agents import AgentRecord
+from hermes_tui.outcomes import heard, kept
 from hermes_tui.widgets.blocks import NoticeBlock, ResultBlock, UserBlock
 from tests.conftest import Serve
 from tests.e2e.program import hermes
@@ -251,3 +253,10 @@ async def test_an_ended_task_becomes_a_chat(serve: Serve, tmp_path: Path) -> Non
         await app.shows("▌ look around")
         await app.say("and further")
         await app.shows("answer 4")
+
+
+def test_how_long_one_that_lives_has_worked() -> None:
+    began = time.time() - 75
+    outcome = kept(AgentRecord("ag_1", state="running", created=began, started=began))
+    assert outcome.heading.startswith("ag_1 running · 1m1")
+    assert kept(AgentRecord("ag_1", state="done", created=1, started=1, ended=4)).seconds == 3
