@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from hermes_tui.cleaning import one_line
 from hermes_tui.commands.host import Output
+from hermes_tui.leaving_behind import goes_on, left_words
 from hermes_tui.printing.lines import Line
 from hermes_tui.printing.streams import err
 from hermes_tui.texts import _
@@ -20,6 +21,13 @@ if TYPE_CHECKING:
 
 AGAIN_SECONDS = 6.0
 """Within this a second wish to leave while work runs is meant."""
+
+
+def _told(row: AgentRow) -> str:
+    """An agent at work as a line: name, task, what it does, and whether it cannot be left working."""
+    stays = "" if goes_on(row) else _("cannot be left")
+    parts = (one_line(row.name, 24).ljust(12), one_line(row.title, 40), one_line(row.activity, 50), stays)
+    return "  " + "  ".join(part for part in parts if part)
 
 
 class Going:
@@ -47,9 +55,10 @@ class Going:
         self._asked, self._asking = time.monotonic(), self._attended
         self._shell.say("text", _("Still at work.") + self.stops() + " " + _("Once more to stop it and leave."))
         if self._asking:
-            lines = [f"  {one_line(f'{row.name} {row.title} {row.activity}', 120)}" for row in rows]
+            lines = [_told(row) for row in rows]
             lines += [f"  1 {_('stop it and leave')}", f"  2 {_('leave when it is done')}"]
             lines.append(f"  3 {_('leave it working; `hermes tasks` shows it')}   {_('Enter stays')}")
+            lines += [f"    {words}" for words in left_words(rows)]
             self._shell.front.put([Line(line) for line in lines])
         self._shell.front.changed()
         return False

@@ -18,21 +18,18 @@ from typing import TYPE_CHECKING, Protocol
 from hermes_engine.errors import HermesError
 from hermes_engine.events import (
     AgentFinished,
-    ApprovalAsked,
     BatchFinished,
     Event,
-    QuestionAsked,
-    RequestSettled,
     TurnFinished,
 )
 from hermes_tui.cleaning import one_line
 from hermes_tui.commands import Output, dispatch
-from hermes_tui.commands.answers import read_answer
 from hermes_tui.commands.host import HostKind
 from hermes_tui.commands.listing import money, thousands
 from hermes_tui.outcomes import Outcome, kept, told
-from hermes_tui.printing.lines import EventLines, Line, outcome_lines, request_lines
+from hermes_tui.printing.lines import EventLines, Line, outcome_lines
 from hermes_tui.printing.outputs import output_lines
+from hermes_tui.repl.asking import Asking
 from hermes_tui.repl.going import Going
 from hermes_tui.repl.host import ShellHost
 from hermes_tui.repl.watching import Watch
@@ -41,9 +38,6 @@ from hermes_tui.texts import _, ngettext
 if TYPE_CHECKING:
     from hermes_engine.profiles import Resolved
     from hermes_engine.session import Engine, SessionView
-
-ANSWER_DELAY_SECONDS = 0.4
-"""A request that just appeared takes no answer: the key was meant for something else."""
 
 AGAIN_SECONDS = 3.0
 """Within this a second Ctrl+C, or a second wish to leave while work runs, is meant."""
@@ -112,13 +106,12 @@ class Shell:
         self.front = front
         self.resolved = opening.resolved
         self.cwd = opening.cwd
-        self.waiting: dict[str, ApprovalAsked | QuestionAsked] = {}
         self.failed = 0
         self._shown: set[str] = set()
         self._left = threading.Event()
+        self.asking = Asking(self)
         self.watch = Watch(self, attended=attended)
         self.going = Going(self, attended=attended)
-        self._shown_at = 0.0
         self._asked_to_leave = -math.inf
         self.engine: Engine = Engine(self.resolved, self._sink, attended=attended)
         self.engine.start()
@@ -207,18 +200,8 @@ class Shell:
     def hear(self, event: Event) -> None:
         """Takes an event in: prints its lines, keeps what waits for an answer."""
         self.watch.feed(event, self.lines.feed(event))
-        if isinstance(event, (ApprovalAsked, QuestionAsked)):
-            if not self.waiting:
-                self._shown_at = time.monotonic()
-                self.front.put(self._request_lines(event))
-            self.waiting[event.request] = event
-        elif isinstance(event, RequestSettled) and event.request in self.waiting:
-            first = next(iter(self.waiting)) == event.request
-            del self.waiting[event.request]
-            if first and self.waiting:
-                self._shown_at = time.monotonic()
-                self.front.put(self._request_lines(next(iter(self.waiting.values()))))
-        elif isinstance(event, TurnFinished) and event.session == self.session and not event.parent_run:
+        self.asking.hear(event)
+        if isinstance(event, TurnFinished) and event.session == self.session and not event.parent_run:
             self.failed += event.status != "ok"
         elif isinstance(event, BatchFinished):
             counts = event.counts
@@ -230,18 +213,17 @@ class Shell:
         self.going.look()
         self.front.changed()
 
-    def _request_lines(self, event: ApprovalAsked | QuestionAsked) -> list[Line]:
-        row = self.engine.supervisor.row(event.agent) if event.session != self.session else None
-        return request_lines(event, row.name if row else "")
-
     # -- what is typed --------------------------------------------------------------------------------------------
 
     def take(self, text: str) -> bool:
         """Does what a typed line means. False when it belongs back in the prompt; the reason is shown."""
         if self.going.answered(text) or (not text.strip() and self.watch.end()):
             return True
-        if self.waiting and not text.startswith("/"):
-            return self._take_answer(text)
+        if self.asking.waiting and not text.startswith("/"):
+            if not text.strip():
+                return True
+            if (answered := self.asking.answer(text)) is not None:
+                return answered
         if self.watch.agent and not text.startswith("/"):
             return self.watch.tell(text)
         if not text.strip():
@@ -257,20 +239,6 @@ class Shell:
             if how == "queued":
                 self.front.put([Line(f"· {_('queued')}: {one_line(text, 80)}", "dim")])
         return outcome != "refused"
-
-    def _take_answer(self, text: str) -> bool:
-        request = next(iter(self.waiting.values()))
-        if not text.strip():
-            return True
-        if time.monotonic() - self._shown_at < ANSWER_DELAY_SECONDS:
-            self.say("error", _("A question came up just now; press Enter again to answer it."))
-            return False
-        answer = read_answer(request, text)
-        if answer is None:
-            self.say("error", _("Answer what waits first: a number from the list. /stop ends the turn."))
-            return False
-        self.engine.answer(request.request, answer)
-        return True
 
     def steer(self, text: str) -> None:
         """Hands text to the running turn, or sends it."""
@@ -360,19 +328,13 @@ class Shell:
 
     def prompt(self) -> str:
         """The words before the cursor."""
-        if not self.waiting:
-            return self.going.prompt or self.watch.prompt
-        request = next(iter(self.waiting.values()))
-        if isinstance(request, QuestionAsked):
-            return f"◆ {one_line(request.question, 50)} ❯ "
-        choices = _("1 yes  2 session  3 no  4 always") if request.rule else _("1 yes  3 no")
-        return f"◆ {one_line(request.title, 50)}  {choices} ❯ "
+        return self.going.prompt or self.asking.prompt or self.watch.prompt
 
     def status(self) -> str:
         """The line under the prompt: mode, model, what runs, what waits, context and cost."""
         view = self.engine.view(self.session)
         parts = [view.mode, one_line(view.model, 40)]
-        if self.waiting:
+        if self.asking.waiting:
             parts.append(_("waits for your answer, Esc stops"))
         elif view.busy:
             parts.append(_("working, Esc stops"))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hermes_engine.paths import Home
-from hermes_tui.repl.shell import ANSWER_DELAY_SECONDS
+from hermes_tui.repl.asking import ANSWER_DELAY_SECONDS
 from tests.conftest import Serve
 from tests.e2e.program import hermes
 from tests.e2e.test_repl import shell
@@ -84,6 +84,34 @@ def test_a_task_asks_by_name_and_is_answered_from_the_prompt(serve: Serve, tmp_p
     assert (tmp_path / "a.txt").read_text() == "x"
 
 
+def test_while_a_task_asks_words_go_to_the_chat_and_a_number_answers_it(serve: Serve, tmp_path: Path) -> None:
+    write = call("write_file", {"path": "a.txt", "content": "x"})
+    server = serve(by_prompt({"write": [write, say("written")], "hello": say("hi there")}))
+    with shell(server.base_url, cwd=tmp_path) as terminal:
+        terminal.until("❯")
+        terminal.line("/background write a file")
+        terminal.until("◆ write: ")
+        terminal.line("hello, what is up")
+        terminal.until("hi there")
+        assert not (tmp_path / "a.txt").exists()
+        terminal.line("9")
+        terminal.until("9 is no answer to what write asks.")
+        terminal.line("1")
+        terminal.until("written")
+    assert (tmp_path / "a.txt").read_text() == "x"
+    assert {first_user(seen) for seen in server.requests} == {"write a file", "hello, what is up"}
+
+
+def test_tasks_from_a_pipe_are_records(serve: Serve, tmp_path: Path) -> None:
+    server = serve(by_prompt({}))
+    task = "look around " + "far " * 60
+    lines = f"/background {task}\n/tasks\n"
+    done = hermes("repl", "--base-url", server.base_url, "-m", "m", cwd=tmp_path, stdin=lines)
+    (record,) = [line.split("\t") for line in done.out.splitlines() if line.startswith("ag_")]
+    assert record[1:3] == ["look", "background"]
+    assert len(record) == 8
+
+
 def test_what_was_interrupted_is_told_at_the_start_once(serve: Serve, tmp_path: Path) -> None:
     server = serve(by_prompt({"hello": say("hi"), "slow": hang(60)}))
     killed_at_work(server, tmp_path, ["slow look"], ends=0)
@@ -123,6 +151,8 @@ def test_leaving_while_a_task_runs_asks_and_can_wait_for_it(serve: Serve, tmp_pa
         terminal.line("/quit")
         terminal.until("1 stop it and leave")
         terminal.until("Leaving stops: look.")
+        terminal.until("  look          look around  ")
+        terminal.until("what it would ask is denied")
         terminal.send("\r")
         terminal.until("Staying.")
         terminal.send("\x04")
