@@ -123,7 +123,7 @@ def _transcript() -> tuple[KeyRow, ...]:
         KeyRow(
             group,
             "Home, End, Ctrl+End",
-            _("oldest, newest; from the prompt End when it is empty, else Ctrl+End"),
+            _("oldest, newest; from the prompt when it is empty, else Ctrl+End"),
             "",
             ("home", "end", "ctrl+end"),
         ),

@@ -13,6 +13,7 @@ import pytest
 from hermes_engine.work.supervisor import AgentRow
 from hermes_tui.screens.agents.agent import AgentScreen
 from hermes_tui.screens.agents.screen import AgentsScreen
+from hermes_tui.screens.chat.sending import BACK_SECONDS
 from hermes_tui.widgets.blocks import AnswerBlock, RequestBlock, ToolBlock, UserBlock
 from tests.conftest import Serve
 from tests.server.answers import Seen
@@ -188,6 +189,39 @@ async def test_what_it_asks_is_answered_in_place(serve: Serve, tmp_path: Path) -
         await app.shows("1 + one")
         await app.pilot.press("escape")
         await app.until(lambda: isinstance(app.app.screen, AgentScreen))
+
+
+async def test_while_a_refusal_is_written_everything_says_that_enter_refuses(serve: Serve, tmp_path: Path) -> None:
+    server = serve(by_prompt({"work": [WRITE, say("written")]}))
+    async with live(settings(server), tmp_path, width=120) as app:
+        await started(app, "work on it")
+        await app.shows("asks: Write x.txt")
+        await app.pilot.press("a")
+        block = shown(app).asking.focused
+        assert block is not None
+        await app.until(lambda: block.takes_keys(time.monotonic()))
+        await app.pilot.press("3")
+        await app.until(lambda: app.screen.count("Enter refuses it · Esc goes back") == 3)
+        assert "at its next step" not in app.screen
+        assert "tells it" not in app.screen
+
+
+async def test_one_esc_too_many_stops_no_turn(serve: Serve, tmp_path: Path) -> None:
+    server = serve([hang(30)])
+    async with live(settings(server), tmp_path) as app:
+        await app.ready()
+        await app.say("work")
+        await app.until(lambda: len(server.requests) == 1)
+        await app.pilot.press("alt+2")
+        await app.until(lambda: app.app.screen is not app.chat)
+        await app.pilot.press("escape")
+        await app.until(lambda: app.app.screen is app.chat)
+        await app.pilot.press("escape", "escape")
+        assert app.desk.busy
+        assert app.chat.doing != "stopping"
+        await asyncio.sleep(BACK_SECONDS)
+        await app.pilot.press("escape")
+        await app.until(lambda: not app.desk.busy)
 
 
 async def test_ctrl_n_goes_from_one_that_asks_to_the_next(serve: Serve, tmp_path: Path) -> None:

@@ -271,6 +271,8 @@ async def test_a_long_one_takes_a_yes_only_when_its_end_was_shown(monkeypatch: p
         clock.now += 1
         await press(app, pilot, "1")
         assert ears.answers == [("q0", Answer("once"))]
+        await settle(pilot)
+        assert "Read it to its end first" not in screen_text(app)
 
 
 @pytest.mark.parametrize(("width", "height"), [(40, 12), (80, 24)])

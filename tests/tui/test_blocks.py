@@ -80,6 +80,19 @@ def test_a_long_approval_is_shown_to_its_end() -> None:
     assert "line 499" in shown
 
 
+def test_a_command_of_several_lines_is_shown_once_and_its_choices_first_where_it_is_long() -> None:
+    command = "\n".join(f"echo number {number}" for number in range(5))
+    options = [Option(1, "once", "Yes"), Option(3, "no", "No")]
+    block = RequestBlock("r", asker="x", title=" ".join(command.split()), detail=command, options=options)
+    shown = drawn(block)
+    assert [shown.count(f"echo number {number}") for number in range(5)] == [1] * 5
+    block.fit(8)
+    shown = drawn(block)
+    assert "1 Yes" in shown.split("\n")[2]
+    assert shown.count("echo number 4") == 1
+    assert len(shown.split("\n")) == 9, "frame, one line of the command, choices, all of the command"
+
+
 def test_a_request_is_deaf_for_a_moment_and_until_its_end_was_seen() -> None:
     block = RequestBlock("r", asker="x", title="t", options=[Option(1, "once", "Yes", "y"), Option(3, "no", "No", "n")])
     assert not block.takes_keys(100.0)

@@ -190,3 +190,13 @@ def test_code_gets_its_colours_by_kind() -> None:
     assert kinds["1"] == "number"
     assert kinds["f"] == "name"
     assert find_spans("x", "no-such-language") == ()
+
+
+def test_single_line_ends_of_an_answer_stay_line_ends() -> None:
+    assert lines(draw("Name: Ada\nBorn: 1815\n\n- one\n  and more", 60, LOOK)) == [
+        "Name: Ada",
+        "Born: 1815",
+        "",
+        "• one",
+        "  and more",
+    ]

@@ -44,6 +44,9 @@ class Writer(App[None]):
     def on_prompt_escaped(self) -> None:
         self.heard.append("escaped")
 
+    def on_prompt_edge(self, message: Prompt.Edge) -> None:
+        self.heard.append("newest" if message.newest else "oldest")
+
     def on_prompt_take_back(self) -> None:
         self.heard.append("take back")
 
@@ -318,6 +321,13 @@ async def test_the_menu_takes_arrows_and_tab_and_closes_first() -> None:
         assert heard == []
         await pilot.press("escape")
         assert heard == ["escaped"]
+
+
+async def test_home_and_end_of_an_empty_prompt_are_for_the_transcript() -> None:
+    async with writer() as (prompt, pilot, heard):
+        await pilot.press("home", "end", "x", "home", "y")
+        assert heard == ["oldest", "newest"]
+        assert prompt.text == "yx"
 
 
 async def test_a_key_can_be_meant_for_a_question() -> None:

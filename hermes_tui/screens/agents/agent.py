@@ -158,7 +158,7 @@ class AgentScreen(AgentsBase):
         replay = self.replaying.replay
         self.header.show(*header(self.item, replay, width, now, look))
         typing = self.prompt.area.has_focus
-        self.show_status(*keys(self.item, replay, look, typing=typing, here=bool(self.transcript.blocks)))
+        self.show_status(*keys(self.item, replay, look, typing=typing, answering=self.asking.enter_words()))
         fact = self.asking.fact() if replay is None else None
         self.ask.show(*(chrome.ask_line(WorkFacts(ask=fact), width, look.glyphs) if fact else self._working(look)))
         self.ask.display = fact is not None or (replay is None and self.item.busy)
@@ -179,6 +179,8 @@ class AgentScreen(AgentsBase):
     def _hint(self) -> str:
         """What can be said to it, and how."""
         typing = self.prompt.area.has_focus
+        if words := self.asking.enter_words():
+            return words
         if self.item.live:
             words = (
                 _("Enter tells {name} at its next step · ^S stops its step first")
@@ -192,10 +194,7 @@ class AgentScreen(AgentsBase):
     # Keys
 
     def _request_key(self, key: str, character: str | None) -> bool:
-        taken = self.replaying.replay is None and self.asking.key(key, character)
-        if taken:
-            self.draw()
-        return taken
+        return self.replaying.replay is None and self.asking.key(key, character)
 
     async def on_transcript_typed(self, message: Transcript.Typed) -> None:
         """A letter that the transcript has no use for."""
@@ -247,9 +246,9 @@ class AgentScreen(AgentsBase):
             self.book.drafts[self.item.session] = self.prompt.text
         self.edited = time.monotonic()
 
-    def on_prompt_newest(self) -> None:
-        """End on an empty prompt."""
-        self.transcript.action_newest()
+    def on_prompt_edge(self, message: Prompt.Edge) -> None:
+        """Home or End on an empty prompt."""
+        self.transcript.action_edge(newest=message.newest)
 
     def on_transcript_view_end_shown(self) -> None:
         """A request may be answered now."""
@@ -259,7 +258,6 @@ class AgentScreen(AgentsBase):
         """A choice of a request was clicked."""
         if self.replaying.replay is None:
             self.asking.choose(message.block, message.option)
-            self.draw()
 
     def on_paste(self, event: events.Paste) -> None:
         """What is pasted goes to the prompt."""
@@ -305,7 +303,6 @@ class AgentScreen(AgentsBase):
         """Enter."""
         if message.purpose:
             self.asking.answer(message.text, message.about)
-            self.draw()
         else:
             await self._say(message.text, stop=False)
 

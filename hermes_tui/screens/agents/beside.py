@@ -77,20 +77,22 @@ def beside(
 
 
 def keys(
-    item: AgentItem, replay: Replay | None, look: Look, *, typing: bool, here: bool
+    item: AgentItem, replay: Replay | None, look: Look, *, typing: bool, answering: str
 ) -> tuple[list[Part], list[Part]]:
-    """The keys below, by what can be done now."""
+    """The keys below, by what can be done now; `answering`: what Enter and Esc do while an answer is written."""
     told: list[tuple[str, str, int]] = []
     if replay is not None:
         told = [(_("p goes on") if replay.paused else _("p pauses"), "replay", 8), (_("+ faster"), "speed(1)", 6),
                 (_("- slower"), "speed(-1)", 6), (_("Esc ends it"), "back", 8)]  # fmt: skip
+    elif answering and typing:
+        told = [(answering, "", 8)]
     elif typing:
         say = _("Enter tells it") if item.live else _("Enter goes on with it")
         told = [(say, "", 8), (_("^S stops its step first"), "interrupt_and_say", 6), (_("Esc keys"), "back", 7)]
     else:
         if item.needs:
             told.append((_("a answer"), "answer", 8))
-        told += [(_("[ ] sibling"), "sibling(1)", 3), (_("Esc back"), "back", 8), (_("m message"), "say", 6)]
+        told += [(_("Esc back"), "back", 8), (_("[ ] sibling"), "sibling(1)", 3), (_("m message"), "say", 6)]
         if item.live:
             told += [(_("x stop"), "stop", 7), (_("X all below"), "stop(True)", 2)]
         else:

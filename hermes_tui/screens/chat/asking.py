@@ -85,10 +85,16 @@ class Asking:
             title = block.title
         return AskFact(block.asker, title, len(waiting) - 1, self._digits(block), question=not block.reason)
 
+    def enter_words(self) -> str:
+        """What Enter and Esc do while the prompt is lent, else ""."""
+        if self._replying is None:
+            return ""
+        refuses = self._replying[1] is not None and self._replying[1].choice == "no"
+        return _("Enter refuses it · Esc goes back") if refuses else _("Enter answers · Esc goes back")
+
     def _digits(self, block: RequestBlock) -> str:
         if self._replying is not None:
-            refuses = self._replying[1] is not None and self._replying[1].choice == "no"
-            return _("Enter refuses it · Esc goes back") if refuses else _("Enter answers · Esc goes back")
+            return self.enter_words()
         if not block.options or block.options[0].choice == "answer" or not self._prompt.empty:
             return ""
         if block.shown_at is None:
@@ -112,21 +118,19 @@ class Asking:
     def key(self, key: str, character: str | None) -> bool:
         """A key while the request itself has the focus."""
         block = self.focused
-        if block is None:
+        option = block.option_for(character or "") if block is not None else None
+        if block is None or (option is None and key not in ("left", "up", "right", "down", "enter")):
             return False
-        if key in ("left", "up", "right", "down"):
-            block.move(-1 if key in ("left", "up") else 1)
-            return True
-        if key == "enter":
-            if block.selected_option is not None:
-                self.choose(block, block.selected_option)
-            elif not block.options:
-                self.reply(block, None)
-            return True
-        option = block.option_for(character or "")
         if option is not None:
             self.choose(block, option)
-        return option is not None
+        elif key != "enter":
+            block.move(-1 if key in ("left", "up") else 1)
+        elif block.selected_option is not None:
+            self.choose(block, block.selected_option)
+        elif not block.options:
+            self.reply(block, None)
+        self.changed()
+        return True
 
     def look(self) -> bool:
         """Goes to the next request; whether there is one."""
@@ -158,6 +162,7 @@ class Asking:
             self._transcript.reveal(block)
             if block.shown_at is None:
                 self.hint = _("Read it to its end first: PgDn")
+            self.changed()
             return
         self.hint = ""
         if option.asks_text:
@@ -170,6 +175,7 @@ class Asking:
         refuses = option is not None and option.choice == "no"
         self._prompt.lend(_("why not") if refuses else _("answer"), (block, option), wordy=not refuses)
         self._prompt.focus_input()
+        self.changed()
 
     def offer(self, block: RequestBlock) -> None:
         """A question without choices came: with nothing written, the prompt is for the answer."""
@@ -181,6 +187,7 @@ class Asking:
         """The words for the request the prompt was lent to."""
         if not isinstance(about, tuple) or not about[0].waiting:
             self.hint = _("That question no longer waits")
+            self.changed()
             return
         block, option = about
         self._settle(block, "no" if option is not None and option.choice == "no" else "answer", text.strip())
@@ -201,6 +208,7 @@ class Asking:
         self._row = {other.request for other in self._waiting() if block.like(other)}
         self.hint = ""
         self._send(block, choice, note)
+        self.changed()
 
     def _send(self, block: RequestBlock, choice: str, note: str) -> None:
         from hermes_engine.requests import Answer

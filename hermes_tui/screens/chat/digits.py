@@ -75,6 +75,7 @@ class Digits:
             return True
         if event.key in ("escape", "backspace"):
             self.drop()
+            self._asking.changed()
             return True
         self.write()
         return False
@@ -109,6 +110,7 @@ class Digits:
         self._block = block
         block.choose(option if self._live else None)
         self._later(MOMENT, self._decide)
+        self._asking.changed()
 
     def _later(self, seconds: float, then: Callable[[], None]) -> None:
         self._round = round_ = self._round + 1

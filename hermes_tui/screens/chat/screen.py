@@ -106,7 +106,7 @@ class ChatScreen(SteadyScreen[None]):
         self.prompt.completes = self.completing.enter
         self.prompt.pasting = self.asking.digits.write
         self.asking.changed = self.refresh_facts
-        self.transcript.intercept = self._request_key
+        self.transcript.intercept = self.asking.key
         self.sidebar.tail = lambda agent: self.desk.work.tails.of(agent)[1]
         self.prompt.queue_waits = lambda: bool(self.queue.items)
         self.prompt.hint(_("Ask something, or / for commands"))
@@ -198,6 +198,10 @@ class ChatScreen(SteadyScreen[None]):
 
     # Layout
 
+    def on_screen_resume(self) -> None:
+        """The chat is in view again."""
+        self.sending.came_back()
+
     def on_resize(self, event: events.Resize) -> None:
         """Another size: which parts there is room for."""
         self.fit()
@@ -218,18 +222,11 @@ class ChatScreen(SteadyScreen[None]):
 
     def _intercept(self, event: events.Key) -> bool:
         if self.asking.digits.take(event):
-            self.refresh_facts()
             return True
         if event.character == "?" and self.prompt.empty and not self.prompt.lent:
             self.app.run_worker(self.app.run_action("keys"))
             return True
         return False
-
-    def _request_key(self, key: str, character: str | None) -> bool:
-        taken = self.asking.key(key, character)
-        if taken:
-            self.refresh_facts()
-        return taken
 
     def action_escape(self) -> None:
         """Keeps the app open, closes what is open here, gives the keys back to the prompt, or stops the turn."""
@@ -241,7 +238,7 @@ class ChatScreen(SteadyScreen[None]):
             self.transcript.select(None)
             self.prompt.focus_input()
         else:
-            self.sending.stop()
+            self.sending.escape()
         self.refresh_facts()
 
     def action_steer(self) -> None:
@@ -342,9 +339,9 @@ class ChatScreen(SteadyScreen[None]):
         self.completing.edited()
         self.showing.refresh(soon=True)
 
-    def on_prompt_newest(self) -> None:
-        """End where there is no line to go to the end of."""
-        self.action_newest()
+    def on_prompt_edge(self, message: Prompt.Edge) -> None:
+        """Home or End where there is no line to go to an edge of."""
+        self.transcript.action_edge(newest=message.newest)
 
     def on_prompt_take_back(self) -> None:
         """The last queued message goes back into the prompt."""
@@ -363,7 +360,6 @@ class ChatScreen(SteadyScreen[None]):
     def on_transcript_chosen(self, message: Transcript.Chosen) -> None:
         """A choice of a request was clicked."""
         self.asking.choose(message.block, message.option)
-        self.refresh_facts()
 
     def on_transcript_typed(self, message: Transcript.Typed) -> None:
         """Typing goes to the prompt."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from hermes_tui.screens.chat.screen import ChatScreen
 
 REMARK_SECONDS = 3.0
+BACK_SECONDS = 0.6
+"""For so long after the chat came back into view Esc stops nothing: it was one too many."""
+
 MODES = ("ask", "edits", "plan", "auto")
 """What Shift+Tab goes through; `yolo` has to be typed."""
 
@@ -28,6 +32,7 @@ class Sending:
         self._screen, self._desk = screen, screen.desk
         self._early: list[tuple[str, UserBlock]] = []
         self._opening = False
+        self._back = 0.0
         self.set_up: Callable[[], None] | None = None
         """Opens the first-run card; set while no model is set up."""
         self.stay_open: Callable[[], None] | None = None
@@ -146,6 +151,15 @@ class Sending:
         engine.steer(self._desk.session, text)
 
     # Stopping
+
+    def came_back(self) -> None:
+        """The chat is in view again."""
+        self._back = time.monotonic()
+
+    def escape(self) -> None:
+        """Esc with nothing to close."""
+        if time.monotonic() - self._back >= BACK_SECONDS:
+            self.stop()
 
     def stop(self) -> bool:
         """Stops the running turn; whether one ran."""

@@ -144,9 +144,13 @@ class RequestBlock(Block):
         keys = " ".join(str(option.digit) for option in self.options)
         hint = _("{keys} or click").format(keys=keys) if keys else _("^N answers")
         frame.top(f"{look.glyphs.needs} ", self.asker, hint)
-        frame.text(Text(escaped(self.title), look.strong))
+        joined = self._joined
+        if joined and choices_first:
+            frame.text(shorten(Text(escaped(self.title), look.strong), frame.room, look.glyphs.ellipsis))
+        elif not joined:
+            frame.text(Text(escaped(self.title), look.strong))
         if not choices_first:
-            self._draw_detail(frame, look)
+            self._draw_detail(frame, look, 0 if joined else 2)
         if self.reason:
             frame.text(Text(one_line(self.reason), look.faint))
         if self.options:
@@ -158,7 +162,14 @@ class RequestBlock(Block):
         frame.bottom()
         return frame
 
-    def _draw_detail(self, frame: _Frame, look: Look) -> None:
+    @property
+    def _joined(self) -> bool:
+        """Whether the title is only the detail, its lines joined."""
+        return (
+            not self.diff and "\n" in self.detail.strip() and one_line(self.detail).startswith(self.title.rstrip("…"))
+        )
+
+    def _draw_detail(self, frame: _Frame, look: Look, indent: int = 2) -> None:
         if self.detail and self.detail.strip() != self.title.strip():
             lines = escaped(self.detail).strip("\n").split("\n")
             if self.diff:
@@ -166,7 +177,7 @@ class RequestBlock(Block):
                     frame.text(Text(line, diff_style(change, look)), 2)
             else:
                 for line in lines:
-                    frame.text(Text(line, look.text), 2)
+                    frame.text(Text(line, look.text if indent else look.strong), indent)
 
     def _draw_options(self, frame: _Frame, look: Look) -> None:
         """The choices, as many on a row as fit, and once what the remembered ones allow."""

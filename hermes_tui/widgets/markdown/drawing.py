@@ -196,10 +196,8 @@ class _Drawing:
                 text.append(token.content, style)
             elif kind == "code_inline":
                 text.append(token.content, style + look.code)
-            elif kind == "softbreak":
-                text.append(" ", style)
-            elif kind == "hardbreak":
-                text.append("\n", style)
+            elif kind in ("softbreak", "hardbreak"):
+                text.append("\n", style)  # models end lines where they mean it
             elif kind in _INLINE_STYLES:
                 styles.append(style + _INLINE_STYLES[kind])
             elif kind == "link_open":

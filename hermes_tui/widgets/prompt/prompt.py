@@ -55,8 +55,12 @@ class Prompt(Horizontal):
     class TakeBack(Message):
         """The arrow up on an empty prompt: the last queued message, if there is one."""
 
-    class Newest(Message):
-        """End on an empty prompt: the newest text of the transcript."""
+    class Edge(Message):
+        """Home or End on an empty prompt: the oldest or newest text of the transcript."""
+
+        def __init__(self, newest: bool) -> None:
+            super().__init__()
+            self.newest = newest
 
     class Escaped(Message):
         """Esc with nothing to close here."""
@@ -201,8 +205,8 @@ class Prompt(Horizontal):
             return True
         if key in ("up", "down") and not self._loan:
             return self._arrow(-1 if key == "up" else 1)
-        if key == "end" and self.empty:
-            self.post_message(self.Newest())
+        if key in ("home", "end") and self.empty:
+            self.post_message(self.Edge(key == "end"))
             return True
         if event.is_printable:
             self.history.leave()

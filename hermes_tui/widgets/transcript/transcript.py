@@ -136,6 +136,10 @@ class Transcript(TranscriptView, can_focus=True):
         self._waiting.meet()
         self._changed(max(0, len(self.sheet) - 1))
 
+    def action_edge(self, newest: bool) -> None:
+        """The oldest or the newest line."""
+        self.action_newest() if newest else self.action_top()
+
     def on_blur(self) -> None:
         """The mark of the current block goes with the focus."""
         self.refresh()
