@@ -242,6 +242,12 @@ class Desk:
         usage, board = work.usage(cap), self.board()
         return WorkFacts(agents, work.batches(), work.context, usage, ask, needs, work.plan, board, at_work)
 
+    def tell(self, agents: Sequence[str]) -> None:
+        """The results of these agents are in view in the chat; returns at once."""
+        new = self.work.forest.tell(agents)
+        if self.engine is not None and new:
+            self.engine.tasks.seen(sorted(new))
+
     def see(self, agents: Sequence[str]) -> None:
         """The person has seen the results of these agents; returns at once."""
         self.work.forest.see(agents)

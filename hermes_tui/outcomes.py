@@ -83,6 +83,9 @@ class Outcome:
             yield _("wrote {files}").format(files=told.format(names=names, n=more))
         if self.note:
             yield one_line(self.note, 200)
+            branch = self.note.removeprefix("branch ").partition(": ")[0]
+            if branch.startswith("hermes/"):
+                yield _("`git merge {branch}` takes it over").format(branch=one_line(branch))
         if self.interrupted:
             words = _("/retry {name} runs it again; `hermes tasks resume {id}` goes on with it")
             yield words.format(name=self.name, id=self.id)

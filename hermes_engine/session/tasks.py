@@ -119,7 +119,9 @@ class Tasks:
         tree = self._delegation.tree_of(chat.agent_id) if kind == "child" else None
         if tree is not None:
             tree.started = 0  # a person's act begins to count anew
-        place = await planned_worktree(spec.cwd, spec.name) if worktree else None
+        place = None
+        if worktree:
+            place = await planned_worktree(spec.cwd, spec.name, otherwise="leave out --worktree")
         task = await self._delegation.opened(spec, assembly, origin, prompt, tree=tree, place=place)
         self._delegation.begin(task, prompt)
         return self._row(task)

@@ -190,7 +190,9 @@ class Delegation:
         entries = [entry for entry, _ in ends]
         usage = sum((usage for _, usage in ends), NO_USAGE)
         failed = sum(entry["status"] != "ok" for entry in entries)
-        summary = f"{len(entries) - failed} ok, {failed} failed" if failed else f"{len(entries)} ok"
+        stopped = sum(entry["status"] == "cancelled" for entry in entries)
+        counts = (len(entries) - failed, "ok"), (failed - stopped, "failed"), (stopped, "stopped")
+        summary = ", ".join(f"{count} {word}" for count, word in counts if count)
         named = told.names if len(tasks) > 1 else one_line(f"{told.names} — {tasks[0].prompt}".lstrip(" —"), 200)
         body = "\n".join(told.line(entry) for entry in entries)
         data = {"agents": [entry["agent_id"] for entry in entries], "ok": len(entries) - failed, "failed": failed}
@@ -356,6 +358,6 @@ def _with_prompts(value: Any) -> Any:
 
 
 def short_name(prompt: str) -> str:
-    """A short name for lists: the first long word of a task."""
-    words = re.findall(r"[^\W\d_]{3,}", prompt.lower())
+    """A short name for lists: the first long word of a task, with its digits."""
+    words = re.findall(r"[^\W\d_][^\W_]{2,}", prompt.lower())
     return words[0][:14] if words else "agent"

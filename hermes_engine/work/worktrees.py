@@ -38,15 +38,21 @@ _SECONDS = 120.0
 _POOL = ThreadPoolExecutor(2, thread_name_prefix="hermes-git")
 
 
-async def planned_worktree(cwd: Path, name: str, *, after: Sequence[str] = ()) -> Worktree:
+async def planned_worktree(
+    cwd: Path, name: str, *, after: Sequence[str] = (), otherwise: str = "use workspace shared"
+) -> Worktree:
     """A worktree of the repository that `cwd` lies in; nothing is made yet.
 
-    It begins at the first of the branches `after` that is there, else at the present commit.
+    It begins at the first of the branches `after` that is there, else at the present commit. `otherwise` is what to do
+    where there can be none.
 
     Raises:
         UsageError: there is no repository, or it has no commit.
     """
-    return await _in_pool(_planned, cwd, name, after)
+    try:
+        return await _in_pool(_planned, cwd, name, after)
+    except UsageError as error:
+        raise UsageError(str(error), hint=otherwise) from error
 
 
 async def known_worktree(cwd: Path, near: Path) -> Worktree | None:
@@ -168,9 +174,7 @@ def _repository(folder: Path) -> tuple[Path, str]:
     try:
         return Path(_git(folder, "rev-parse", "--show-toplevel")), _git(folder, "rev-parse", "--verify", "HEAD")
     except StateError as error:
-        raise UsageError(
-            f"a worktree needs a git repository with a commit: {error}", hint="use workspace shared"
-        ) from error
+        raise UsageError(f"a worktree needs a git repository with a commit: {error}") from error
 
 
 def _plain(name: str) -> str:

@@ -35,13 +35,14 @@ _OVER = 3
 class Forest:
     """The agents of the chat `session` and of what runs beside it; of other chats those that need the person.
 
-    An agent that has ended is shown until it was seen: the person opened it or its result, or, when it was bound to a
-    turn of the chat, they have begun another one.
+    An agent that has ended is shown until the person opened it or put it away, or, when it was bound to a turn of the
+    chat or its result stands there, until they have begun another turn.
     """
 
     def __init__(self) -> None:
         self.session = ""
         self._seen: set[str] = set()
+        self._told: set[str] = set()
         self._began: dict[str, float] = {}
         self._rows: Sequence[AgentRow] = ()
         self._second = 0
@@ -55,6 +56,12 @@ class Forest:
         """The person has seen these agents' results."""
         self._seen.update(agents)
         self._facts = None
+
+    def tell(self, agents: Iterable[str]) -> set[str]:
+        """The results of these agents stand in the chat in view; those of which that is new."""
+        new = set(agents) - self._told
+        self._told |= new
+        return new
 
     def began(self, session: str, moment: float) -> None:
         """The person sent something in a chat: what ended in its earlier turns is past."""
@@ -76,7 +83,8 @@ class Forest:
     def _past(self, row: AgentRow) -> bool:
         if row.live or row.kind in ("chat", "batch"):
             return False
-        return row.id in self._seen or (row.bound and row.ended < self._began.get(row.owner, 0.0))
+        told = row.bound or row.id in self._told
+        return row.id in self._seen or (told and row.ended < self._began.get(row.owner, 0.0))
 
     def _belongs(self, row: AgentRow) -> bool:
         if row.kind in ("chat", "batch"):

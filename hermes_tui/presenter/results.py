@@ -19,5 +19,6 @@ def result_block(outcome: Outcome) -> ResultBlock:
         heading=outcome.heading,
         task=outcome.task,
         answer=outcome.answer,
+        forked=outcome.kind == "child",
         remains=tuple(outcome.remains()),
     )

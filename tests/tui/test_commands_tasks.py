@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hermes_engine.errors import UsageError
-from hermes_engine.events import AgentFinished
+from hermes_engine.events import AgentFinished, ToolFinished
 from hermes_engine.profiles import resolve
 from hermes_engine.settings import Overrides
 from hermes_tui.commands import complete
@@ -94,7 +94,9 @@ def test_files_and_profiles_are_proposed(sit: Sit) -> None:
 
 def test_a_worktree_outside_a_repository_is_refused(sit: Sit) -> None:
     desk, server = sit([say("x")])
-    assert "git" in desk.do("/background --worktree fix it").text
+    fault = desk.do("/background --worktree fix it").text
+    assert "git" in fault
+    assert fault.endswith("leave out --worktree")
     assert desk.do("/background --profile nosuch fix it").kind == "error"
     assert server.requests == []
 
@@ -151,6 +153,16 @@ def test_a_name_that_several_have_lists_their_ids_and_stops_nobody(sit: Sit) -> 
     assert desk.do(f"/stop {one.name}").text == f"Stopping {one.name} ({one.title})."
     desk.until(lambda: len(ended(desk)) == 1)
     assert ended(desk)[0].agent == one.id
+
+
+def test_children_that_a_person_stopped_are_told_as_stopped(sit: Sit) -> None:
+    desk, _server = sit(by_prompt({"split": [spawn("asker2 one", "child two"), say("x")], "asker2": hang(60)}))
+    desk.engine.send(desk.session, "split")
+    desk.until(lambda: len(ended(desk)) == 1)
+    assert desk.do("/stop asker2").text == "Stopping asker2 (asker2 one)."
+    desk.until(lambda: not desk.engine.busy(desk.session))
+    (done,) = [event for event in desk.events if isinstance(event, ToolFinished)]
+    assert done.display.summary == "1 ok, 1 stopped"
 
 
 def test_of_ended_ones_of_a_name_the_same_task_counts_once(sit: Sit) -> None:

@@ -91,6 +91,16 @@ def test_what_has_ended_goes_when_it_was_seen_or_the_next_turn_begins() -> None:
     assert wood.seen(rows) == ["bound", "free", "parent"]
 
 
+def test_what_a_result_tells_of_counts_until_the_next_turn() -> None:
+    rows = (row("task", kind="background", parent="", state="done", ended=950.0), row("kid", state="done", ended=950.0))
+    wood = forest()
+    assert wood.tell(["task", "kid"]) == {"task", "kid"}
+    assert wood.tell(["task"]) == set()
+    assert [fact.name for fact in wood.facts(rows, now=1000.0)] == ["task", "kid"]
+    wood.began(CHAT, 1000.0)
+    assert wood.facts(rows, now=1001.0) == ()
+
+
 def test_nothing_is_computed_until_a_row_or_the_second_changes() -> None:
     rows = tuple(row(f"a{number}", state="running") for number in range(50))
     wood = forest()

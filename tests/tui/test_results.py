@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import sys
 import threading
 import time
@@ -17,6 +18,7 @@ from hermes_engine.events import AgentFinished
 from hermes_engine.messages import Usage
 from hermes_engine.store.agents import AgentRecord
 from hermes_tui.outcomes import heard, kept
+from hermes_tui.presenter.results import result_block
 from hermes_tui.widgets.blocks import NoticeBlock, ResultBlock, UserBlock
 from tests.conftest import Serve
 from tests.e2e.program import hermes
@@ -223,6 +225,14 @@ def test_a_block_tells_who_what_and_how_long(state: str) -> None:
     assert block.toggle()
     assert "line 59" in drawn(block, 90)
     assert block.copy_text().startswith("- line 0\n")
+
+
+def test_a_branch_is_taken_over_by_a_command_that_is_told() -> None:
+    end = AgentFinished(agent="a", name="fix", kind="child", note="branch hermes/fix-1a: 2 files changed")
+    assert list(heard(end).remains())[-1] == "`git merge hermes/fix-1a` takes it over"
+    assert list(heard(AgentFinished(agent="a", note="no files changed")).remains()) == ["no files changed"]
+    assert "⑂ ✓ fix" in drawn(result_block(heard(end)), 60)
+    assert "⚙ ✓ fix" in drawn(result_block(heard(dataclasses.replace(end, kind="background"))), 60)
 
 
 async def test_enter_opens_the_agent_behind_a_result_and_y_copies_its_answer(serve: Serve, tmp_path: Path) -> None:

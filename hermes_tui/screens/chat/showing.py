@@ -79,7 +79,7 @@ class Showing:
             screen.sidebar.show(work)
         if width < chrome.PEEK:
             return
-        if not work.agents:
+        if not work.agents or (screen.sidebar.chosen is None and all(agent.over for agent in work.agents)):
             screen.peek.display = screen.peek.show(screen.transcript.detailed())
             return
         tails = screen.desk.work.tails
@@ -94,9 +94,7 @@ class Showing:
         if screen.is_current:
             over = {agent.id for agent in work.agents if agent.over}
             shown = [block.agent for block in screen.transcript.in_view() if isinstance(block, ResultBlock)]
-            if seen := over.intersection(shown):
-                screen.desk.see(sorted(seen))
-                self.refresh()
+            screen.desk.tell(sorted(over.intersection(shown)))
 
     def relook(self) -> None:
         """Another theme: what keeps styles of the old one is drawn again."""

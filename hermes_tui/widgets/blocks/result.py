@@ -19,7 +19,9 @@ MAX_ROWS = 30
 
 
 class ResultBlock(AnswerBlock):
-    """The end of one task. `agent` is what opens, `task` the first lines of its prompt, `remains` further lines."""
+    """The end of one task. `agent` is what opens, `task` the first lines of its prompt, `remains` further lines,
+    `forked` whether it stood below the chat.
+    """
 
     def __init__(
         self,
@@ -31,10 +33,12 @@ class ResultBlock(AnswerBlock):
         task: str,
         answer: str,
         remains: Sequence[str] = (),
+        forked: bool = False,
     ) -> None:
         super().__init__(answer)
         self.agent, self.name, self.state = agent, name, state
         self.heading, self.task, self.remains = heading, task, tuple(remains)
+        self.forked = forked
         self._folded = False
 
     @property
@@ -43,7 +47,8 @@ class ResultBlock(AnswerBlock):
 
     def rows(self, width: int, look: Look) -> list[Row]:
         sign, style = self._sign(look)
-        edge = Text(" " * INSET).append(f"{look.glyphs.background} ", look.soft).append(f"{sign} ", style)
+        kind = look.glyphs.forked if self.forked else look.glyphs.background
+        edge = Text(" " * INSET).append(f"{kind} ", look.soft).append(f"{sign} ", style)
         head = Text().append(f"{one_line(self.name)} ", look.strong).append(self.heading, look.faint)
         rows = indented(head, width, edge)
         air = Text(" " * edge.cell_len)
