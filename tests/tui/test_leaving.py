@@ -19,6 +19,7 @@ from hermes_engine.store.migrations import open_state
 from hermes_tui.leaving_behind import LOG, goes_on, left_words
 from hermes_tui.running import loader_of, peeked_theme
 from hermes_tui.screens import leaving
+from hermes_tui.screens.chat.sending import BACK_SECONDS
 from tests.conftest import Serve
 from tests.server.scripted import Answer, Seen, hang, say
 from tests.tui.live import live, settings
@@ -233,6 +234,7 @@ async def test_esc_keeps_open_what_would_close_when_it_is_done(serve: Serve, tmp
         await app.shows("Esc stops")
         assert "quits when" not in app.screen
         assert app.desk.busy
+        await asyncio.sleep(BACK_SECONDS)
         await app.pilot.press("escape")
         await app.idle()
         app.app.leaving.done()
