@@ -55,7 +55,7 @@ class Completing:
         if chosen is None or prompt.area.before_cursor != self._shown or self._exact(prompt.draft):
             return False
         prompt.accept(chosen)
-        if chosen.text.startswith("/") and chosen.start == 0 and self._runs_as_is(chosen.text):
+        if chosen.text.startswith("/") and chosen.start == 0 and self.runs_as_is(chosen.text):
             return False
         prompt.insert(" ")
         return True
@@ -68,7 +68,7 @@ class Completing:
         return text.startswith("/") and (" " in text or find(text[1:]) is not None)
 
     @staticmethod
-    def _runs_as_is(text: str) -> bool:
+    def runs_as_is(text: str) -> bool:
         """Whether a chosen command needs no words after it."""
         from hermes_tui.commands import find
 
