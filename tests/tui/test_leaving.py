@@ -235,6 +235,7 @@ async def test_esc_keeps_open_what_would_close_when_it_is_done(serve: Serve, tmp
         assert "quits when" not in app.screen
         assert app.desk.busy
         await asyncio.sleep(BACK_SECONDS)
+        await asyncio.sleep(BACK_SECONDS)  # so long Esc stops nothing after the question was closed
         await app.pilot.press("escape")
         await app.idle()
         app.app.leaving.done()
