@@ -74,7 +74,8 @@ class CommandHost(Protocol):
     def open_screen(self, name: str, **options: str) -> bool:
         """Opens a screen or overlay; False when this front end has none of that name (the command then speaks).
 
-        Names asked for: model, mode, theme, keys, sessions, settings, help, agents, kanban, batch, clear (nothing left).
+        Names asked for: model, mode, theme, keys, sessions, settings, help, agents, kanban, batch, clear (empties the
+        view).
         """
         ...
 
