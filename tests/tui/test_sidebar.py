@@ -119,7 +119,12 @@ async def test_a_digit_answers_the_agent_under_the_cursor(monkeypatch: pytest.Mo
             block.end_shown(-10.0)
         tell(app, ASKS, dataclasses.replace(ASKS, id="5", name="other", needs="later"))
         await settle(pilot)
-        await pilot.press("ctrl+t", "down", "1")
+        await pilot.press("ctrl+t", "down")
+        await pilot.pause(0.1)  # a key of its own, not one of a burst
+        await pilot.press("1")
+        deadline = time.monotonic() + 5
+        while not given and time.monotonic() < deadline:
+            await pilot.pause(0.02)
         assert given == [("later", "once")]
 
 
