@@ -11,13 +11,15 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 ATROPOS := atroposlib==0.4.0
 MODEL ?=
 ARGS ?=
+# Most tests wait for processes and terminals, so several run at once; AT_ONCE= runs one after another.
+AT_ONCE ?= -n 4 --dist worksteal
 
 .PHONY: run test local demo-atropos check lint types contracts bench pictures clean
 run: $(VENV)/.installed
 	@$(BIN)/hermes $(if $(MODEL),--model $(MODEL)) $(ARGS)
 
 test: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest $(AT_ONCE) $(ARGS)
 
 local: $(VENV)/.installed-dev
 	@$(BIN)/hermes local install
