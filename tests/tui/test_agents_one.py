@@ -196,10 +196,9 @@ async def test_while_a_refusal_is_written_everything_says_that_enter_refuses(ser
     async with live(settings(server), tmp_path, width=120) as app:
         await started(app, "work on it")
         await app.shows("asks: Write x.txt")
+        await app.until(lambda: shown(app).asking.asked())
         await app.pilot.press("a")
-        block = shown(app).asking.focused
-        assert block is not None
-        await app.until(lambda: block.takes_keys(time.monotonic()))
+        await app.until(lambda: (block := shown(app).asking.focused) and block.takes_keys(time.monotonic()))
         await app.pilot.press("3")
         await app.until(lambda: app.screen.count("Enter refuses it · Esc goes back") == 3)
         assert "at its next step" not in app.screen

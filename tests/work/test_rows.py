@@ -108,12 +108,12 @@ def test_many_rows_with_children_leave_nothing_behind(serve: Serve, tmp_path: Pa
     me = psutil.Process()
     server = serve(script)
     run(tmp_path, server, [row(f"row {n}") for n in range(2)], run_name="warm")
-    before = (me.num_fds(), threading.active_count())
+    before, children = (me.num_fds(), threading.active_count()), me.children()
     done = run(tmp_path, server, [row(f"row {n}") for n in range(20)], run_name="many")
     assert done.counts == {"total": 20, "kept": 20}
     assert me.num_fds() <= before[0] + 10, "one for each of 60 agents would be more than what is opened once"
     assert threading.active_count() <= before[1] + 8
-    assert me.children() == []
+    assert set(me.children()) <= set(children)
 
 
 def test_without_the_set_a_row_has_no_such_tools(serve: Serve, tmp_path: Path) -> None:
