@@ -6,6 +6,7 @@ message has exactly one tool message, in call order, before the next message; `c
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -182,6 +183,14 @@ class ToolResult:
     def ok(self) -> bool:
         """Whether the call did what it was asked."""
         return self.status == "ok"
+
+
+class CutOff(asyncio.CancelledError):
+    """A call was stopped that had cost something already; `usage` is that."""
+
+    def __init__(self, usage: Usage) -> None:
+        super().__init__()
+        self.usage = usage
 
 
 def user(text: str) -> Message:

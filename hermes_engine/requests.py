@@ -10,6 +10,7 @@ import asyncio
 import dataclasses
 import secrets
 import threading
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -69,6 +70,7 @@ class _Waiting:
     event: ApprovalAsked | QuestionAsked
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Answer] = field(repr=False)
+    alike: Hashable = None
 
 
 class Broker:
@@ -79,8 +81,11 @@ class Broker:
         self._lock = threading.Lock()
         self._waiting: dict[str, _Waiting] = {}
 
-    async def ask(self, request: Approval | Question, emit: Emitter) -> Answer:
-        """Emits the request, waits for its answer, emits `RequestSettled`; cancellation counts as "no"."""
+    async def ask(self, request: Approval | Question, emit: Emitter, alike: Hashable = None) -> Answer:
+        """Emits the request, waits for its answer, emits `RequestSettled`; cancellation counts as "no".
+
+        A yes for the session answers all that wait with an equal `alike`.
+        """
         if not self.attended:
             return UNATTENDED
         loop = asyncio.get_running_loop()
@@ -92,7 +97,7 @@ class Broker:
         values = {"request": key, **dataclasses.asdict(request)}
         event = kind(session=emit.session, run=emit.run, agent=emit.agent, **values)
         with self._lock:
-            self._waiting[key] = _Waiting(emit.agent, event, loop, future)
+            self._waiting[key] = _Waiting(emit.agent, event, loop, future, alike)
         try:
             emit(kind, **values)
             answer = await future
@@ -106,9 +111,14 @@ class Broker:
         """Settles a request. False when it no longer waits (answered, withdrawn, unknown)."""
         with self._lock:
             waiting = self._waiting.pop(key, None)
-        if waiting is None:
-            return False
-        waiting.loop.call_soon_threadsafe(_settle, waiting.future, answer)
+            if waiting is None:
+                return False
+            settled = [(waiting, answer)]
+            if waiting.alike is not None and answer.choice in ("session", "always"):
+                like = [other for other, item in self._waiting.items() if item.alike == waiting.alike]
+                settled += [(self._waiting.pop(other), Answer("session")) for other in like]
+        for item, told in settled:
+            item.loop.call_soon_threadsafe(_settle, item.future, told)
         return True
 
     def withdraw(self, agent: str | None = None) -> int:

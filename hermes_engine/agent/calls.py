@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 
 from hermes_engine.events import Emitter
-from hermes_engine.messages import ToolCall, ToolResult
+from hermes_engine.messages import CANCELLED_RESULT, CutOff, ToolCall, ToolResult
 from hermes_engine.protocols import Toolbox
 from hermes_engine.toolsets import SIDE_BY_SIDE
 
@@ -17,7 +17,11 @@ async def run_side_by_side(
     """Fills `done` (call id → result) as calls end, so that a cancelled group keeps what it has."""
 
     async def one(call: ToolCall) -> None:
-        done[call.id] = await toolbox.call(call, emit)
+        try:
+            done[call.id] = await toolbox.call(call, emit)
+        except CutOff as cut:
+            done[call.id] = ToolResult(CANCELLED_RESULT, "cancelled", usage=cut.usage)
+            raise asyncio.CancelledError from None  # timeouts know their own cancellation by its type
 
     if len(group) == 1:
         await one(group[0])

@@ -74,11 +74,14 @@ class Demand:
 
 
 class Trust:
-    """What a whole tree of agents has read and been told: foreign text taints, a person's words name hosts."""
+    """What a whole tree of agents has read and been told: foreign text taints, a person's words name hosts, and what
+    they allow for the session holds for all who work in the same folder.
+    """
 
     def __init__(self) -> None:
         self.tainted = False
         self.hosts: set[str] = set()
+        self.allowed: dict[Path, list[Rule]] = {}
 
     def person_said(self, text: str) -> None:
         """A person wrote this: the hosts in it are named."""
@@ -122,7 +125,6 @@ class Gate:
         self._mode = _checked(mode)
         self._allow, self._deny = parse_rules(allow, also=known), parse_rules(deny, also=known)
         self._texts, self._known = (tuple(allow), tuple(deny)), known
-        self._remembered: list[Rule] = []
         self._on_always = on_always
         self._above = above
         self.trust = trust or Trust()
@@ -143,7 +145,7 @@ class Gate:
         self.mode = mode
 
     def child(self, mode: Mode | str, workspace: Workspace | None = None, *, deny: Sequence[str] = ()) -> Gate:
-        """The gate of an agent that this one starts: never freer, with the rules of the settings, not the answers.
+        """The gate of an agent that this one starts: never freer, with the same rules.
 
         `deny`: rules of its own settings, which may only take away.
         """
@@ -194,7 +196,8 @@ class Gate:
             rule = hide(" and ".join(demand.rules))
             title, detail = visible(hide(demand.title)), visible(hide(detail))
             request = Approval(call_id, tool.name, title, detail, demand.reason, rule)
-            return self._answered(await self.broker.ask(request, emit), demand)
+            alike = (self.trust, self.workspace.start, demand.rules) if demand.rules else None
+            return self._answered(await self.broker.ask(request, emit, alike), demand)
 
     def _decide(self, tool: Tool, arguments: Mapping[str, Any]) -> Verdict | Demand:
         try:
@@ -221,7 +224,8 @@ class Gate:
     def _answered(self, answer: Answer, demand: Demand) -> Verdict:
         if answer.yes:
             if answer.choice in ("session", "always"):
-                self._remembered += [parse_rule(rule) for rule in demand.rules]
+                here = self.trust.allowed.setdefault(self.workspace.start, [])
+                here += [rule for rule in map(parse_rule, demand.rules) if rule not in here]
             if answer.choice == "always" and self._on_always:
                 for rule in demand.rules:
                     self._on_always(rule)
@@ -303,7 +307,7 @@ class Gate:
 
     @property
     def _allowing(self) -> list[Rule]:
-        return [*self._allow, *self._remembered]
+        return [*self._allow, *self.trust.allowed.get(self.workspace.start, ())]
 
     def _covered(self, parts: Sequence[Part], writes: Sequence[str], folder: Path) -> bool:
         if not parts:

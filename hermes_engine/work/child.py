@@ -9,7 +9,7 @@ from typing import Any
 
 from hermes_engine.cleaning import one_line
 from hermes_engine.errors import ToolFault
-from hermes_engine.messages import NO_USAGE, Usage
+from hermes_engine.messages import NO_USAGE
 from hermes_engine.tools.context import ToolContext
 from hermes_engine.waiting import to_its_end
 from hermes_engine.work.answers import checked_answer, repair_prompt, schema_fault
@@ -50,7 +50,8 @@ class Child:
 
     def __init__(self, conversation: Conversation, check: Check | None, supervisor: Supervisor) -> None:
         self.conversation, self._check, self._supervisor = conversation, check, supervisor
-        self._usage = NO_USAGE
+        self.usage = NO_USAGE
+        """What it has cost with all below it, once it has ended."""
 
     async def ended(self) -> None:
         """Waits for its end, also when a person gave it more to do; cancelling ends the child first."""
@@ -63,26 +64,26 @@ class Child:
                 task.cancel()
                 await to_its_end(task)
                 raise
-            row = self._supervisor.row(agent)
-            self._usage += row.usage if row else NO_USAGE
+            finally:
+                row = self._supervisor.row(agent)
+                self.usage += row.usage if row else NO_USAGE
             if talk.task is task:
                 return
 
-    def report(self, entry: dict[str, Any]) -> Usage:
-        """Fills in its entry of the result; returns what it has cost with all below it."""
-        ending, usage = self.conversation.ending(self.conversation.task.result()), self._usage
+    def report(self, entry: dict[str, Any]) -> None:
+        """Fills in its entry of the result."""
+        ending = self.conversation.ending(self.conversation.task.result())
         entry["agent_id"] = self.conversation.agent_id
         entry["status"] = _STATUS.get(ending.state, "error")
         entry["answer"] = ending.answer
         entry["turns"] = self.conversation.steps
-        entry["tokens"] = usage.total_tokens
+        entry["tokens"] = self.usage.total_tokens
         entry["error"] = ending.error or None
         entry["files_changed"] = list(ending.files_changed)
         if ending.note:
             entry["workspace"] = ending.note
         if self._check is not None:
             self._check.settle(entry)
-        return usage
 
 
 class Told:

@@ -21,7 +21,7 @@ from pydantic import BeforeValidator
 from hermes_engine.cleaning import one_line
 from hermes_engine.errors import HermesError, ToolFault
 from hermes_engine.events import Event, Sink, UsageReported
-from hermes_engine.messages import NO_USAGE, Display, ToolResult, Usage
+from hermes_engine.messages import NO_USAGE, CutOff, Display, ToolResult, Usage
 from hermes_engine.protocols import AgentSpec, Limits
 from hermes_engine.settings.values import DelegationSettings
 from hermes_engine.tools.context import ToolContext
@@ -181,14 +181,16 @@ class Delegation:
         seat = caller.seat if caller else None
         told = Told(ctx, len(tasks))
         away = seat.away() if seat else contextlib.nullcontext()
-        async with away, asyncio.TaskGroup() as group:  # a group waits for all of them also when the caller is stopped
-            at_work = [
-                group.create_task(self._one(index, task, parent, tree, ctx, told), name=f"{ctx.agent} waits")
-                for index, task in enumerate(tasks)
-            ]
-        ends = [done.result() for done in at_work]
-        entries = [entry for entry, _ in ends]
-        usage = sum((usage for _, usage in ends), NO_USAGE)
+        spent: list[Usage] = []
+        try:
+            async with away, asyncio.TaskGroup() as group:  # waits for all of them also when the caller is stopped
+                at_work = [
+                    group.create_task(self._one(index, task, parent, tree, ctx, told, spent), name=f"{ctx.agent} waits")
+                    for index, task in enumerate(tasks)
+                ]
+        except asyncio.CancelledError:
+            raise CutOff(sum(spent, NO_USAGE)) from None
+        entries, usage = [done.result() for done in at_work], sum(spent, NO_USAGE)
         failed = sum(entry["status"] != "ok" for entry in entries)
         stopped = sum(entry["status"] == "cancelled" for entry in entries)
         counts = (len(entries) - failed, "ok"), (failed - stopped, "failed"), (stopped, "stopped")
@@ -199,9 +201,11 @@ class Delegation:
         return ToolResult(results_text(entries), "ok", Display("Spawned", named, summary, "list", body), data, usage)
 
     async def _one(
-        self, index: int, task: Task, parent: AgentSpec, tree: Tree, ctx: ToolContext, told: Told
-    ) -> tuple[dict[str, Any], Usage]:
-        """One task to its end: its entry in the result, and what it cost. Raises only when the caller is stopped."""
+        self, index: int, task: Task, parent: AgentSpec, tree: Tree, ctx: ToolContext, told: Told, spent: list[Usage]
+    ) -> dict[str, Any]:
+        """One task to its end: its entry in the result; what it cost is added to `spent`, also when the caller is
+        stopped, which alone raises.
+        """
         began = time.monotonic()
         key = task.key
         entry: dict[str, Any] = {
@@ -213,16 +217,18 @@ class Delegation:
                 f"not started: this task has failed {tree.failures[key]} times already"
                 f" ({tree.last_error.get(key, '')}); do it in another way"
             )
-            return entry, NO_USAGE
-        usage = NO_USAGE
+            return entry
         try:
             child = await self._begun(task, parent, tree, ctx)
         except (HermesError, ToolFault, OSError) as error:
             entry["error"] = error.line if isinstance(error, HermesError) else str(error)
         else:
             told.started(index, child.conversation.spec.name)
-            await child.ended()
-            usage = child.report(entry)
+            try:
+                await child.ended()
+            finally:
+                spent.append(child.usage)
+            child.report(entry)
             if self._supervisor.row(ctx.agent) is None:  # a batch row's: nobody lists it
                 self._supervisor.forget(entry["agent_id"])
         entry["seconds"] = round(time.monotonic() - began, 2)
@@ -230,7 +236,7 @@ class Delegation:
         if entry["status"] != "ok":
             tree.failures[key] += 1
             tree.last_error[key] = one_line(entry["error"] or entry["status"], 200)
-        return entry, usage
+        return entry
 
     async def _begun(self, task: Task, parent: AgentSpec, tree: Tree, ctx: ToolContext) -> Child:
         """A child at work, or waiting for its place. Raises HermesError or ToolFault when it cannot be started."""

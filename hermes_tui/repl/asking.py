@@ -39,8 +39,9 @@ class Asking:
         elif isinstance(event, RequestSettled) and event.request in self.waiting:
             first = next(iter(self.waiting)) == event.request
             del self.waiting[event.request]
-            if first and self.waiting:
-                self._show(next(iter(self.waiting.values())))
+            following = next(iter(self.waiting.values()), None)
+            if first and following in self._shell.engine.broker.pending():  # the answer may have been for it too
+                self._show(following)
 
     def _show(self, request: Asked) -> None:
         self._shown_at = time.monotonic()

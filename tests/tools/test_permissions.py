@@ -237,8 +237,8 @@ def test_f10_2_a_child_is_never_freer_than_what_started_it(modes: list[str], lat
         assert ORDER.index(below.mode) <= ORDER.index(above.mode)
 
 
-async def test_f10_2_a_child_inherits_rules_of_the_settings_but_no_answers(
-    make_hands: MakeHands, workspace: Workspace
+async def test_f10_2_a_child_has_the_rules_of_the_settings_and_the_answers_for_its_parents_folder(
+    make_hands: MakeHands, workspace: Workspace, tmp_path: Path
 ) -> None:
     hands = make_hands("ask", attended=True, allow=["terminal(mkdir)"], deny=["terminal(touch z)"])
     await asking(hands, ("terminal", {"command": "touch a"}), Answer("session"))
@@ -248,7 +248,11 @@ async def test_f10_2_a_child_inherits_rules_of_the_settings_but_no_answers(
     child.toolbox._gate = child.gate
     assert (await child.call("terminal", command="mkdir m")).ok
     assert (await child.call("terminal", command="touch z")).status == "denied"
-    result, asked = await asking(child, ("terminal", {"command": "touch a"}), Answer("no", "not the child"))
+    result, asked = await asking(child, ("terminal", {"command": "touch a"}), Answer("no"))
+    assert (result.status, len(asked)) == ("ok", 0)
+    elsewhere = Workspace(tmp_path, workspace.home, outputs=workspace.outputs)
+    child.gate.workspace = elsewhere
+    result, asked = await asking(child, ("terminal", {"command": "touch a"}), Answer("no", "not there"))
     assert (result.status, len(asked)) == ("denied", 1)
 
 

@@ -312,7 +312,7 @@ def test_what_a_stopped_turn_has_cost_is_kept_with_its_conversation(hear: Hear) 
     [low] = [row for row in heard.engine.agents() if row.name == "low"]
     sessions = heard.engine.sessions()
     assert soon(lambda: sessions.find(low.session).usage.total_tokens == 15)
-    assert soon(lambda: sessions.find(heard.session).usage.total_tokens == 3 * 15)
+    assert soon(lambda: sessions.find(heard.session).usage.total_tokens == 4 * 15)
 
 
 def test_f9_17_a_child_told_something_in_its_last_moment_goes_on_before_its_parent_does(hear: Hear) -> None:
@@ -344,3 +344,18 @@ def test_f9_17_a_message_that_is_stopped_at_once_is_not_lost(hear: Hear) -> None
     assert [event.status for event in heard.of(TurnFinished)] == ["cancelled"] * 10
     said = [m.content for m in heard.engine.view(heard.session).messages if m.role == "user"]
     assert said == [f"message {number}" for number in range(10)]
+
+
+def test_a_stopped_turn_counts_what_its_stopped_children_had_cost(hear: Hear) -> None:
+    heard = hear(by_prompt({"go": [spawn("low", "mid", "quick"), say("ok")],
+                            "low": [call("todo", {"items": ["x"]}), hang(60)],
+                            "mid": [spawn("deep"), say("ok")], "deep": [call("todo", {"items": ["x"]}), hang(60)]}),
+                 toolsets=("todo", "delegation"))  # fmt: skip
+    heard.engine.send(heard.session, "go")
+    assert heard.server.wait_until(lambda: len(heard.server.requests) == 7 and heard.server.open_requests == 2)
+    heard.engine.interrupt(heard.session)
+    heard.wait(lambda: any(event.session == heard.session for event in heard.of(TurnFinished)))
+    [end] = [event for event in heard.of(TurnFinished) if event.session == heard.session]
+    assert (end.status, end.usage.total_tokens) == ("cancelled", 5 * 15)
+    heard.rest()
+    assert heard.engine.agents()[0].usage.total_tokens == 5 * 15

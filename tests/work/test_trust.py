@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hermes_engine.events import AgentFinished, ApprovalAsked, ToolFinished, TurnFinished, to_json
+from hermes_engine.events import AgentFinished, ApprovalAsked, RequestSettled, ToolFinished, TurnFinished, to_json
 from hermes_engine.requests import Answer
 from tests.server.answers import Seen
 from tests.work.conftest import Configure, Hear
@@ -89,16 +89,30 @@ def test_a_mode_loosened_meanwhile_does_not_free_the_child(hear: Hear) -> None:
     assert not (heard.cwd / "b").exists()
 
 
-def test_a_yes_for_the_session_given_to_one_child_is_none_for_another(hear: Hear) -> None:
-    heard = hear(by_prompt({"go": [spawn("low 1"), spawn("low 2"), say("ok")],
+def test_a_yes_for_the_session_answers_all_that_wait_for_the_same_and_those_who_would_ask_later(hear: Hear) -> None:
+    heard = hear(by_prompt({"go": [spawn(*[f"low {n}" for n in range(4)]), spawn("low again"), say("ok")],
                             "low": [call("terminal", {"command": "touch a"}), say("x")]}),
                  attended=True, mode="ask")  # fmt: skip
     heard.engine.send(heard.session, "go")
-    heard.wait(lambda: heard.of(ApprovalAsked))
-    heard.engine.answer(heard.of(ApprovalAsked)[0].request, Answer("session"))
-    heard.wait(lambda: len(heard.of(ApprovalAsked)) == 2)
-    heard.engine.answer(heard.of(ApprovalAsked)[1].request, Answer("no"))
+    heard.wait(lambda: len(heard.of(ApprovalAsked)) == 4)
+    heard.engine.answer(heard.of(ApprovalAsked)[1].request, Answer("session"))
     heard.wait(lambda: any(event.session == heard.session for event in heard.of(TurnFinished)))
+    assert [event.choice for event in heard.of(RequestSettled)] == ["session"] * 4
+    assert [event.status for event in heard.of(ToolFinished) if event.name == "terminal"] == ["ok"] * 5
+
+
+def test_a_yes_for_the_session_answers_nothing_else(hear: Hear) -> None:
+    heard = hear(by_prompt({"go": [spawn("one", "two"), say("ok")],
+                            "one": [call("terminal", {"command": "touch a"}), say("x")],
+                            "two": [call("terminal", {"command": "mkdir b"}), say("x")]}),
+                 attended=True, mode="ask")  # fmt: skip
+    heard.engine.send(heard.session, "go")
+    heard.wait(lambda: len(heard.of(ApprovalAsked)) == 2)
+    asked = {event.title: event.request for event in heard.of(ApprovalAsked)}
+    heard.engine.answer(asked["mkdir b"], Answer("session"))
+    heard.wait(lambda: heard.of(RequestSettled))
+    assert [event.request for event in heard.of(RequestSettled)] == [asked["mkdir b"]]
+    assert [event.request for event in heard.engine.broker.pending()] == [asked["touch a"]]
 
 
 def test_deny_rules_of_the_settings_hold_at_every_depth(hear: Hear, configure: Configure) -> None:
