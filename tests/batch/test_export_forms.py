@@ -199,11 +199,13 @@ def test_rows_that_no_form_can_tell_are_counted_by_reason(ran: Ran, tmp_path: Pa
     assert messages_of(record)[0] == {"role": "user", "content": "List the files"}
 
 
-def test_arguments_that_were_no_json_stay_as_written(ran: Ran) -> None:
+def test_arguments_that_were_no_json_are_json_in_every_row(ran: Ran) -> None:
+    """axolotl parses the arguments of every row, and one that does not parse ends its whole run."""
     record = ran.rows()[0]
     broken = {"name": "terminal", "arguments": {"_raw": '{"command": '}}
     asks = {**record["conversations"][1], "tool_calls": [broken, record["conversations"][1]["tool_calls"][1]]}
     row = form_of("openai", ()).rows(
         {**record, "conversations": [record["conversations"][0], asks, *record["conversations"][2:]]}
     )[0]
-    assert row["messages"][1]["tool_calls"][0]["function"]["arguments"] == '{"command": '
+    told = row["messages"][1]["tool_calls"][0]["function"]["arguments"]
+    assert json.loads(told) == broken["arguments"]

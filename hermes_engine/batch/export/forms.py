@@ -74,7 +74,7 @@ class OpenAI:
         return [told, *results]
 
     def _call(self, call: Asked, key: str) -> dict[str, Any]:
-        arguments: Any = call.arguments if self.arguments == "object" else call.argument_text
+        arguments: Any = call.arguments if self.arguments == "object" else dumps(call.arguments)
         return {"id": key, "type": "function", "function": {"name": call.name, "arguments": arguments}}
 
     def beside(self, target: Path) -> None:

@@ -31,12 +31,6 @@ class Asked:
         """`{"name": …, "arguments": {…}}`."""
         return dumps({"name": self.name, "arguments": self.arguments})
 
-    @property
-    def argument_text(self) -> str:
-        """The arguments as JSON text; unparsable ones as the model wrote them."""
-        raw = self.arguments.get("_raw")
-        return raw if isinstance(raw, str) and len(self.arguments) == 1 else dumps(self.arguments)
-
 
 @dataclass(frozen=True, slots=True)
 class Turn:
