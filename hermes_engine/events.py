@@ -57,10 +57,14 @@ class StepStarted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepRetried(Event):
-    """The step's request failed and will be sent again after `delay` seconds; its deltas so far are void."""
+    """The step's request failed and will be sent again after `delay` seconds; its deltas so far are void.
+
+    `attempt` of `tries` (0 = not told) has failed.
+    """
 
     step: int = 0
     attempt: int = 0
+    tries: int = 0
     delay: float = 0.0
     reason: str = ""
 

@@ -123,7 +123,7 @@ async def _pause(error: ProviderError, attempt: int, emit: Emitter, step: int, r
         error.hint = error.hint or f"the server asks to wait {named:.0f} s; try again then"
         raise error
     delay = named if named is not None else rules.first_wait * 2 ** (attempt - 1) * random.uniform(0.9, 1.2)
-    emit(StepRetried, step=step, attempt=attempt, delay=delay, reason=error.line)
+    emit(StepRetried, step=step, attempt=attempt, tries=rules.tries, delay=delay, reason=error.line)
     await asyncio.sleep(delay)
 
 

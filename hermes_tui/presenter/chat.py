@@ -41,8 +41,8 @@ from hermes_tui.widgets.blocks import (
     ThoughtBlock,
     ToolBlock,
     UserBlock,
+    WaitBlock,
 )
-from hermes_tui.widgets.times import seconds_short
 
 
 class BlockList(Protocol):
@@ -87,7 +87,7 @@ class ChatPresenter:
         self._answer: AnswerBlock | None = None
         self._thought: ThoughtBlock | None = None
         self._thought_began = 0.0
-        self._retry: NoticeBlock | None = None
+        self._retry: WaitBlock | None = None
         self._tools: dict[str, ToolBlock] = {}
         self._steered: list[UserBlock] = []
 
@@ -201,15 +201,19 @@ class ChatPresenter:
             if block is not None:
                 self._view.take_out(block)
         self._answer = self._thought = None
-        words = _("{reason} Trying again in {delay} (try {attempt})").format(
-            reason=event.reason.rstrip(".") + ".", delay=seconds_short(event.delay), attempt=event.attempt + 1
-        )
+        self._drop_retry()
+        reason, which = event.reason.rstrip(".") + ".", f"{event.attempt + 1}"
+        if event.tries:
+            which = _("{number} of {tries}").format(number=which, tries=event.tries)
+
+        def words(left: str) -> str:
+            return _("{reason} Trying again in {delay} (try {attempt})").format(
+                reason=reason, delay=left, attempt=which
+            )
+
         self.doing = _("waiting to try again")
-        if self._retry is None:
-            self._retry = NoticeBlock(words, "warning")
-            self._view.add(self._retry)
-        else:
-            self._retry.update(words)
+        self._retry = WaitBlock(words, event.delay)
+        self._view.add(self._retry)
 
     def _drop_retry(self) -> None:
         if self._retry is not None:

@@ -73,13 +73,30 @@ def test_a_retry_takes_back_what_was_said(presenter: ChatPresenter, page: Page) 
     say = Script()
     play(presenter, say(ev.TurnStarted, prompt="go"), say(ev.StepStarted, step=1), say(ev.TextDelta, text="half"))
     play(presenter, say(ev.StepRetried, step=1, attempt=1, delay=2.0, reason="HTTP 500: down"))
-    assert kinds(page) == ["User", "Notice"]
+    assert kinds(page) == ["User", "Wait"]
     assert "HTTP 500: down. Trying again in 2 s (try 2)" in drawn(page.blocks[1], 90)
     play(presenter, say(ev.StepRetried, step=1, attempt=2, delay=4.0, reason="HTTP 500: down"))
-    assert kinds(page) == ["User", "Notice"]
+    assert kinds(page) == ["User", "Wait"]
     play(presenter, say(ev.TextDelta, text="whole"), say(ev.ReplyFinished, step=1, text="whole"))
     assert kinds(page) == ["User", "Answer"]
     assert page.blocks[1].copy_text() == "whole"
+
+
+def test_the_seconds_until_the_next_try_are_counted_down(presenter: ChatPresenter, page: Page) -> None:
+    say = Script()
+    play(presenter, say(ev.TurnStarted, prompt="go"), say(ev.StepStarted, step=1))
+    play(presenter, say(ev.StepRetried, step=1, attempt=1, tries=3, delay=2.1, reason="HTTP 500: down"))
+    block = page.blocks[1]
+    shown = [drawn(block, 90)]
+    for now in (10.0, 10.2, 11.5, 12.05, 12.3):
+        assert block.animated
+        block.tick(1, now)
+        shown.append(drawn(block, 90))
+    assert not block.animated
+    assert [line.partition(" in ")[2] for line in shown] == [
+        "3 s (try 2 of 3)", "3 s (try 2 of 3)", "2 s (try 2 of 3)", "1 s (try 2 of 3)", "1 s (try 2 of 3)",
+        "0 s (try 2 of 3)",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from hermes_tui.widgets.blocks.answer import AnswerBlock
 from hermes_tui.widgets.blocks.base import Block
-from hermes_tui.widgets.blocks.notice import NoticeBlock, OutputBlock
+from hermes_tui.widgets.blocks.notice import NoticeBlock, OutputBlock, WaitBlock
 from hermes_tui.widgets.blocks.request import Option, RequestBlock
 from hermes_tui.widgets.blocks.result import ResultBlock
 from hermes_tui.widgets.blocks.thought import ThoughtBlock
@@ -21,5 +21,6 @@ __all__ = [
     "ThoughtBlock",
     "ToolBlock",
     "UserBlock",
+    "WaitBlock",
     "WelcomeBlock",
 ]

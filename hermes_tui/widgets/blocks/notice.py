@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 
 from rich.text import Text
 
@@ -12,6 +13,7 @@ from hermes_tui.widgets.look import Look
 from hermes_tui.widgets.markdown.drawing import draw, draw_code
 from hermes_tui.widgets.markdown.tables import Table, draw_table
 from hermes_tui.widgets.rows import Row, blank
+from hermes_tui.widgets.times import seconds_short
 
 
 class NoticeBlock(Block):
@@ -49,6 +51,25 @@ class NoticeBlock(Block):
 
     def copy_text(self) -> str:
         return self.text
+
+
+class WaitBlock(NoticeBlock):
+    """A warning whose words tell how many seconds are left; they are counted down."""
+
+    def __init__(self, words: Callable[[str], str], seconds: float) -> None:
+        super().__init__(words(seconds_short(math.ceil(seconds))), "warning")
+        self._words, self._left = words, seconds
+        self._end: float | None = None
+
+    @property
+    def animated(self) -> bool:
+        return self._left > 0
+
+    def tick(self, frame: int, now: float) -> None:
+        if self._end is None:
+            self._end = now + self._left
+        self._left = max(0.0, self._end - now)
+        self.update(self._words(seconds_short(math.ceil(self._left))))
 
 
 class OutputBlock(Block):
