@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from bench.figures import Figure, as_json, table
 from bench.rounds import say
 
-CASES = ("startup", "short", "long", "memory", "stream", "keys", "agents", "merge")
+CASES = ("startup", "short", "long", "memory", "stream", "keys", "agents", "merge", "chaos")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 Kind = Literal["prose", "code", "paragraph", "list", "table"]
 END_MARK = "ЖЪЩ"
 """Last word of a long text: it stands nowhere else, so that a screen that shows it shows the end."""
+
+THOUGHT = "One command will tell."
+_USAGE = {"prompt_tokens": 900, "completion_tokens": 60, "total_tokens": 960}
 
 _WORDS = ("the", "store", "reads", "each", "line", "once,", "then", "keeps", "what", "it", "found", "for", "later")
 _PROSE = """\
@@ -73,9 +76,36 @@ def packets(script: Script, done: int, turn: int) -> list[bytes]:
         text = long_text(script.kind, script.text_bytes)
         pieces: Iterable[str] = (text[at : at + script.piece] for at in range(0, len(text), script.piece))
     else:
-        pieces = (f"{_WORDS[at % len(_WORDS)]} " for at in range(script.chunks))
-    events = [_event(chunk) for chunk in _chunks(pieces, None if final else done)] + [b"data: [DONE]\n\n"]
-    grouped = [b"".join(events[at : at + script.per_packet]) for at in range(0, len(events), script.per_packet)]
+        pieces = words(script.chunks)
+    call = None if final else _echo(done)
+    return packed([*events(chunks(pieces, call, done)), b"data: [DONE]\n\n"], script.per_packet)
+
+
+def whole(script: Script, done: int) -> bytes:
+    """The same answer in one piece, for who asks for no stream; long texts are not told so."""
+    final = done >= script.rounds
+    message: dict[str, Any] = {"role": "assistant", "content": "".join(words(script.chunks))}
+    message["reasoning_content"] = THOUGHT
+    if not final:
+        function = {"name": _echo(done).name, "arguments": _echo(done).arguments}
+        message["tool_calls"] = [{"id": f"call_{done}", "type": "function", "function": function}]
+    choice = {"index": 0, "message": message, "finish_reason": "stop" if final else "tool_calls"}
+    about = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "bench"}
+    return json.dumps({**about, "choices": [choice], "usage": _USAGE}).encode()
+
+
+def words(count: int) -> Iterator[str]:
+    """So many pieces of a short answer."""
+    return (f"{_WORDS[at % len(_WORDS)]} " for at in range(count))
+
+
+def _echo(done: int) -> Call:
+    return Call("terminal", json.dumps({"command": f"echo part-{done}"}))
+
+
+def packed(lines: Sequence[bytes], per_packet: int) -> list[bytes]:
+    """Events as HTTP chunks, so many events in each."""
+    grouped = [b"".join(lines[at : at + per_packet]) for at in range(0, len(lines), per_packet)]
     return [b"%x\r\n%b\r\n" % (len(packet), packet) for packet in grouped]
 
 
@@ -86,19 +116,34 @@ def long_text(kind: Kind, size: int) -> str:
     return (first + "".join(step.format(n=n) for n in range(count)))[:size].rstrip() + f"{last}\n\n{END_MARK}\n"
 
 
-def _chunks(pieces: Iterable[str], call: int | None) -> Iterator[dict[str, Any]]:
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call: the tool's name, and its arguments as they are sent, which may be no JSON."""
+
+    name: str
+    arguments: str
+
+
+def chunks(pieces: Iterable[str], call: Call | None, done: int, thought: str = THOUGHT) -> Iterator[dict[str, Any]]:
+    """A reply as the objects of its stream: thought, words, a call, the reason why it ends, usage.
+
+    Args:
+        pieces: of its words.
+        call: what it ends with; None for a last answer.
+        done: rounds before it, which make the call's id.
+        thought: its reasoning, "" for none.
+    """
     yield _chunk({"role": "assistant", "content": ""})
-    yield _chunk({"reasoning_content": "One command will tell."})
+    if thought:
+        yield _chunk({"reasoning_content": thought})
     for piece in pieces:
         yield _chunk({"content": piece})
     if call is not None:
-        head = {"index": 0, "id": f"call_{call}", "type": "function", "function": {"name": "terminal", "arguments": ""}}
+        head = {"index": 0, "id": f"call_{done}", "type": "function", "function": {"name": call.name, "arguments": ""}}
         yield _chunk({"tool_calls": [head]})
-        arguments = json.dumps({"command": f"echo part-{call}"})
-        yield _chunk({"tool_calls": [{"index": 0, "function": {"arguments": arguments}}]})
+        yield _chunk({"tool_calls": [{"index": 0, "function": {"arguments": call.arguments}}]})
     yield _chunk({}, finish="stop" if call is None else "tool_calls")
-    usage = {"prompt_tokens": 900, "completion_tokens": 60, "total_tokens": 960}
-    yield {"id": "chatcmpl-1", "object": "chat.completion.chunk", "model": "bench", "choices": [], "usage": usage}
+    yield {"id": "chatcmpl-1", "object": "chat.completion.chunk", "model": "bench", "choices": [], "usage": _USAGE}
 
 
 def _chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
@@ -106,5 +151,7 @@ def _chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
     return {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "bench", "choices": [choice]}
 
 
-def _event(chunk: dict[str, Any]) -> bytes:
-    return b"data: " + json.dumps(chunk, ensure_ascii=False, separators=(",", ":")).encode() + b"\n\n"
+def events(objects: Iterable[dict[str, Any]]) -> list[bytes]:
+    """The objects as lines of a stream."""
+    told = (json.dumps(item, ensure_ascii=False, separators=(",", ":")) for item in objects)
+    return [f"data: {text}\n\n".encode() for text in told]

@@ -51,8 +51,20 @@ def batch(
         RuntimeError: not every row was kept.
     """
     data = data or place.folder("data")
-    flags = {
-        "dataset_file": prompts or dataset(place, rows),
+    words = flags(prompts or dataset(place, rows), data, in_flight, distribution)
+    command = [sys.executable, *launcher, *words, *more]
+    env = place.pointed(base_url)
+    done = run_process(command, env=env, cwd=place.work, log=place.root / "batch.log", watch=watch)
+    counts = json.loads((data / "bench" / "statistics.json").read_text("utf-8"))["rows"]
+    if counts["kept"] != rows:
+        raise RuntimeError(f"{counts} of {rows} rows; {done.output[-2000:]}")
+    return done
+
+
+def flags(prompts: Path, data: Path, in_flight: int, distribution: str = "terminal_only") -> list[str]:
+    """Flags of a run of these prompts into `data/bench`."""
+    values = {
+        "dataset_file": prompts,
         "run_name": "bench",
         "batch_size": 10,
         "num_workers": in_flight,
@@ -62,10 +74,4 @@ def batch(
         "distribution": distribution,
         "output_dir": data,
     }
-    command = [sys.executable, *launcher, *(f"--{name}={value}" for name, value in flags.items()), "--quiet", *more]
-    env = place.pointed(base_url)
-    done = run_process(command, env=env, cwd=place.work, log=place.root / "batch.log", watch=watch)
-    counts = json.loads((data / "bench" / "statistics.json").read_text("utf-8"))["rows"]
-    if counts["kept"] != rows:
-        raise RuntimeError(f"{counts} of {rows} rows; {done.output[-2000:]}")
-    return done
+    return [*(f"--{name}={value}" for name, value in values.items()), "--quiet"]

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,6 +52,7 @@ def run(
     watch: bool = False,
     timeout: float = 600.0,
     expect: int = 0,
+    started: Callable[[int], None] | None = None,
 ) -> Run:
     """Runs a program to its end.
 
@@ -62,7 +63,8 @@ def run(
         log: file its stdout and stderr go to.
         watch: sample the memory of all its processes.
         timeout: seconds until it is killed.
-        expect: exit code that counts as done.
+        expect: exit code that counts as done; of one that is killed, minus the signal.
+        started: told the process's number.
 
     Raises:
         RunFailed: another exit code, or the time was up.
@@ -83,6 +85,8 @@ def run(
         killer.start()
         if watcher is not None:
             watcher.start()
+        if started is not None:
+            started(process.pid)
         try:
             _, status, usage = os.wait4(process.pid, 0)
         finally:

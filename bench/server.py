@@ -2,7 +2,8 @@
 
 `python -m bench.server '{"rounds": 1}'` serves and writes its address. It decides by the number of tool results
 in a request and by nothing else, records no request but the last, and answers at fixed times. It is leaner than
-the server of the tests: beside a thousand requests in flight it must never be what is waited for.
+the server of the tests: beside a thousand requests in flight it must never be what is waited for. Who asks for no
+stream gets the same answer in one piece.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ import os
 import subprocess
 import sys
 import urllib.request
+from collections import Counter
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from bench.answers import Script, packets
+from bench.answers import Script, packets, whole
 
 ROOT = Path(__file__).resolve().parent.parent
 _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -29,8 +32,13 @@ _END = b"0\r\n\r\n"
 class Served:
     """The server as a process, from `with` to the end of it."""
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: Script, module: str = "bench.server") -> None:
+        """Args:
+        script: how it answers.
+        module: which server, run as a program.
+        """
         self.script = script
+        self._module = module
         self.origin = ""
 
     @property
@@ -39,7 +47,7 @@ class Served:
         return f"{self.origin}/v1"
 
     def __enter__(self) -> Served:
-        command = [sys.executable, "-m", "bench.server", json.dumps(dataclasses.asdict(self.script))]
+        command = [sys.executable, "-m", self._module, json.dumps(dataclasses.asdict(self.script))]
         self._process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
         assert self._process.stdout is not None
         self.origin = self._process.stdout.readline().strip()
@@ -56,29 +64,33 @@ class Served:
             self._process.stdout.close()
 
     def take(self) -> dict[str, Any]:
-        """Since the last call: `requests`, `connections`, `most` in flight; `open` now; the last `body`."""
+        """Since the last call: `requests`, `connections`, `most` in flight; `open` now; the last `body`; `ways`."""
         with urllib.request.urlopen(f"{self.origin}/take", timeout=10) as response:
             told: dict[str, Any] = json.load(response)
         return told
 
 
-class _Counts:
+class Counts:
+    """What the server has seen since it was last asked."""
+
     def __init__(self) -> None:
         self.requests = self.connections = self.in_flight = self.most = 0
         self.body = b"{}"
+        self.ways: Counter[str] = Counter()
+        """Requests by what became of them, from the beginning; for servers that fail."""
 
     def take(self) -> bytes:
         body = json.loads(self.body)
         told = {"requests": self.requests, "connections": self.connections, "most": self.most, "body": body}
-        told["open"] = self.in_flight
+        told |= {"open": self.in_flight, "ways": self.ways}
         self.requests = self.connections = self.most = 0
         return json.dumps(told).encode()
 
 
-class _Connection(asyncio.Protocol):
+class Connection(asyncio.Protocol):
     """One client; requests come one after another."""
 
-    def __init__(self, script: Script, counts: _Counts) -> None:
+    def __init__(self, script: Script, counts: Counts) -> None:
         self._script = script
         self._counts = counts
         self._buffer = b""
@@ -107,21 +119,55 @@ class _Connection(asyncio.Protocol):
         body, self._buffer = self._buffer[head_end + 4 : whole], self._buffer[whole:]
         path = head.split(b" ", 2)[1]
         if path.endswith(b"/chat/completions"):
-            self._answer(body)
+            self.answer(body)
         elif path == b"/take":
-            self._plain(self._counts.take())
+            self.plain(self._counts.take())
         else:
-            self._plain(b'{"object":"list","data":[{"id":"bench","context_length":1000000}]}')
+            self.plain(b'{"object":"list","data":[{"id":"bench","context_length":1000000}]}')
 
-    def _answer(self, body: bytes) -> None:
+    def answer(self, body: bytes) -> None:
+        """Answers a request for a completion."""
+        self.begin(body)
+        turn = min(2, _told(body, b"user")) if self._script.brief_first else 2
+        done = _told(body, b"tool")
+        if b'"stream":true' in body or b'"stream": true' in body:
+            self.stream(_ready(self._script, done, turn))
+        else:
+            self.later(lambda: self.plain(_whole(self._script, done)))
+
+    def begin(self, body: bytes) -> None:
+        """Counts a request as in flight."""
         counts = self._counts
         counts.requests += 1
         counts.in_flight += 1
         counts.most = max(counts.most, counts.in_flight)
         counts.body = body
-        turn = min(2, _told(body, b"user")) if self._script.brief_first else 2
-        ready = _ready(self._script, _told(body, b"tool"), turn)
+
+    def end(self) -> None:
+        """The request is answered."""
+        self._timer = None
+        self._counts.in_flight -= 1
+
+    def stream(self, ready: list[bytes]) -> None:
+        """Answers with these packets, in time."""
         self._timer = self._loop.call_later(self._script.latency, self._play, _HEAD, ready, 0, self._loop.time())
+
+    def later(self, act: Callable[[], None], seconds: float | None = None) -> None:
+        """Does what ends the answer after so many seconds, the script's latency when not said."""
+
+        def due() -> None:
+            self.end()
+            act()
+
+        self._timer = self._loop.call_later(self._script.latency if seconds is None else seconds, due)
+
+    def write_head(self, packet: bytes) -> None:
+        """Begins an answer at once, and leaves it so."""
+        self._transport.write(_HEAD + packet)
+
+    def cut(self) -> None:
+        """Ends the connection, whatever was under way."""
+        self._transport.abort()
 
     def _play(self, head: bytes, ready: list[bytes], at: int, began: float) -> None:
         """Writes a packet; the times of the next ones are fixed, so that a late one is made up for."""
@@ -130,20 +176,25 @@ class _Connection(asyncio.Protocol):
         last = at == len(ready) - 1
         self._transport.write(head + ready[at] + (_END if last else b""))
         if last:
-            self._timer = None
-            self._counts.in_flight -= 1
+            self.end()
         else:
             due = began + (at + 1) * self._script.gap
             self._timer = self._loop.call_at(due, self._play, b"", ready, at + 1, began)
 
-    def _plain(self, body: bytes) -> None:
-        kind = b"Content-Type: application/json\r\n"
-        self._transport.write(b"HTTP/1.1 200 OK\r\n%bContent-Length: %d\r\n\r\n%b" % (kind, len(body), body))
+    def plain(self, body: bytes, status: bytes = b"200 OK", headers: bytes = b"") -> None:
+        """Answers in one piece."""
+        head = b"HTTP/1.1 %b\r\nContent-Type: application/json\r\n%b" % (status, headers)
+        self._transport.write(b"%bContent-Length: %d\r\n\r\n%b" % (head, len(body), body))
 
 
 @cache
 def _ready(script: Script, done: int, turn: int) -> list[bytes]:
     return packets(script, done, turn)
+
+
+@cache
+def _whole(script: Script, done: int) -> bytes:
+    return whole(script, done)
 
 
 def _told(body: bytes, role: bytes) -> int:
@@ -159,10 +210,11 @@ def _length(head: bytes) -> int:
     return 0
 
 
-async def _serve(script: Script) -> None:
+async def serve(script: Script, kind: type[Connection] = Connection) -> None:
+    """Serves until the process that started it is gone."""
     loop = asyncio.get_running_loop()
-    counts = _Counts()
-    listener = await loop.create_server(lambda: _Connection(script, counts), "127.0.0.1", 0, backlog=4096)
+    counts = Counts()
+    listener = await loop.create_server(lambda: kind(script, counts), "127.0.0.1", 0, backlog=4096)
     port = listener.sockets[0].getsockname()[1]
     print(f"http://127.0.0.1:{port}", flush=True)
     parent = os.getppid()
@@ -171,4 +223,4 @@ async def _serve(script: Script) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(_serve(Script(**json.loads(sys.argv[1]))))
+    asyncio.run(serve(Script(**json.loads(sys.argv[1]))))
