@@ -150,6 +150,7 @@ class Books:
         """Writes `run.json`."""
         setup = self._setup
         path = None if setup.options.dataset_file is None else str(setup.options.dataset_file.absolute())
+        urls = [one.base_url for one in setup.endpoints]
         content = {
             "run_name": setup.options.run_name,
             "hermes": __version__,
@@ -165,6 +166,7 @@ class Books:
                 "kind": setup.endpoint.kind,
                 "base_url": self._redactor.text(setup.endpoint.base_url),
                 "model": setup.endpoint.model,
+                **({"replicas": self._redactor.value(urls)} if len(urls) > 1 else {}),
             },
             "toolset_odds": dict(setup.draws),
             "dataset": {"path": path, "sha256": self._plan.digest, "lines": self._plan.lines},

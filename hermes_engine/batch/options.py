@@ -6,6 +6,7 @@ Knows no command line and touches no run folder.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -50,19 +51,11 @@ MEANING = (
 )
 """Options that change what a row means; a change on resume is named to the person."""
 
-LATER: Mapping[str, str] = {
-    "engine": "ray",
-    "ray_address": "",
-    "shard": "",
-    "record_tokens": "",
-}
-"""Flags of the contract that come with a later version; see `refuse_later`."""
-
 RESERVED = frozenset({"model", "messages", "tools", "stream", "n"})
 """Fields of a request that are a row's own: set from outside, the record would tell something else than was asked."""
 
-_CHOICES = {"engine": ("threads", "ray")}
-_HARMLESS = {"engine": ("threads",)}
+_BETWEEN_URLS = re.compile(r",(?=\s*https?://)")
+_SHARD = re.compile(r"(\d{1,6})/(\d{1,6})")
 
 
 class BatchOptions(BaseModel):
@@ -86,6 +79,10 @@ class BatchOptions(BaseModel):
     """What runs without asking; where the settings say nothing it is `auto`, for nobody can answer."""
     num_workers: int = Field(4, ge=1, le=4096)
     """Prompts in flight at once."""
+    engine: Literal["threads", "ray"] = "threads"
+    """What works the rows: this process, or processes on the machines of a Ray cluster."""
+    ray_address: str | None = None
+    """host:port of a running Ray cluster, with --engine ray; a Ray of this machine is started for the run without."""
     max_turns: int = Field(10, ge=1)
     """Model requests a prompt may take."""
     distribution: str = "default"
@@ -94,12 +91,16 @@ class BatchOptions(BaseModel):
     """none, minimal, low, medium, high or xhigh; left to the server when not given."""
     resume: bool = False
     """Go on with a run of this name: what is finished stays, failed rows run again."""
-    base_url: str | None = None
-    """Address of an OpenAI-compatible server."""
-    api_key: str | None = Field(None, repr=False)
-    """Key for that server; the environment is the better place."""
+    base_url: tuple[str, ...] = ()
+    """Address of an OpenAI-compatible server; given several times, or as A,B, those of one model's replicas: each row
+    stays with one, and goes to another while that is down."""
+    api_key: tuple[str, ...] = Field((), repr=False)
+    """Key for that server; with several --base_url one for each, in order. The environment is a better place."""
     max_samples: int | None = Field(None, ge=1)
     """Only the first N lines of the dataset."""
+    shard: str | None = None
+    """I/N: only part I (from 1) of the N parts of the dataset: each N-th of its lines, from the I-th on. `hermes batch
+    merge` makes one run of the parts' runs."""
     num_generations: int = Field(1, ge=1, le=1000)
     """Samples of each prompt: each a row of its own, with its own seed and draw of toolsets."""
     max_tokens: int | None = Field(None, ge=1)
@@ -157,6 +158,8 @@ class BatchOptions(BaseModel):
     """When rows are forced to the disk: with each row, once a second, or at the end."""
     record: bool = False
     """Keep every exchange with the model, so that `hermes batch replay` can run rows again without it."""
+    record_tokens: bool = False
+    """Keep the tokens of each reply and their log-probabilities, where the server tells them (vLLM, SGLang)."""
     only_failed: bool = False
     """Run only the rows that failed (`hermes batch retry`)."""
 
@@ -167,6 +170,27 @@ class BatchOptions(BaseModel):
             return safe_name("run name", value)
         except UsageError as error:
             raise ValueError(error.line) from None
+
+    @field_validator("base_url", mode="before")
+    @classmethod
+    def _addresses(cls, value: Any) -> Any:
+        given = (value,) if isinstance(value, str) else value or ()
+        return tuple(dict.fromkeys(url.strip() for text in given for url in _BETWEEN_URLS.split(str(text))))
+
+    @field_validator("api_key", mode="before")
+    @classmethod
+    def _keys(cls, value: Any) -> Any:
+        return (value,) if isinstance(value, str) else value or ()
+
+    @field_validator("shard")
+    @classmethod
+    def _part_of_all(cls, value: str | None) -> str | None:
+        if value is not None:
+            found = _SHARD.fullmatch(value.strip())
+            if found is None or not 1 <= int(found[1]) <= int(found[2]):
+                raise ValueError(f"{value} is no part; the first of four is 1/4, the last 4/4")
+            return f"{int(found[1])}/{int(found[2])}"
+        return None
 
     @field_validator("toolsets", mode="before")
     @classmethod
@@ -201,10 +225,22 @@ class BatchOptions(BaseModel):
         return value
 
     @model_validator(mode="after")
-    def _prices_come_together(self) -> Self:
+    def _fit_together(self) -> Self:
         if (self.price_in is None) != (self.price_out is None):
             raise ValueError("--price_in and --price_out are given together")
+        wanted = max(1, len(self.base_url))
+        if len(self.api_key) not in (0, wanted) and (self.base_url or not self.resume):
+            raise ValueError(
+                f"--api_key is given {len(self.api_key)} times for {len(self.base_url)} --base_url: one for each, in "
+                "their order, since a key goes to its own server only"
+            )
         return self
+
+    @property
+    def part(self) -> tuple[int, int]:
+        """Which part of the dataset is worked, from 0, and how many there are."""
+        which, _, of = (self.shard or "1/1").partition("/")
+        return int(which) - 1, int(of)
 
     @property
     def folder(self) -> Path:
@@ -249,32 +285,6 @@ def _said(error: ErrorDetails) -> str:
     if error["type"] in words:
         return words[error["type"]].format(given=error["input"], **error.get("ctx", {}))
     return error["msg"].removeprefix("Value error, ")
-
-
-def refuse_later(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values without flags that this version only knows by name.
-
-    Raises:
-        UsageError: such a flag asks for something that is not there yet.
-    """
-    left: dict[str, Any] = {}
-    for name, value in values.items():
-        if name == "base_url" and isinstance(value, list | tuple):
-            if len(value) > 1:
-                raise _comes_later("several --base_url")
-            left.update({name: value[0]} if value else {})
-        elif name not in LATER:
-            left[name] = value
-        elif value not in _HARMLESS.get(name, ()):
-            if name in _CHOICES and value not in _CHOICES[name]:
-                raise UnknownName(f"--{name}", str(value), _CHOICES[name])
-            shown = f" {value}" if name in _HARMLESS else ""
-            raise _comes_later(f"--{name}{shown}")
-    return left
-
-
-def _comes_later(what: str) -> UsageError:
-    return UsageError(f"{what} comes with a later version", hint="leave it out")
 
 
 def taken_over(options: BatchOptions, stored: Mapping[str, Any]) -> tuple[BatchOptions, list[str]]:

@@ -32,7 +32,7 @@ class Plan:
         ledger: what is settled.
         digest: SHA-256 of the dataset.
         dataset: its path.
-        prompts: how many rows of the dataset there are; each has as many samples as the run takes.
+        lines: of the dataset that are not blank; in a run of one shard those of all shards.
     """
 
     places: dict[str, Place]
@@ -41,17 +41,12 @@ class Plan:
     ledger: Ledger
     digest: str
     dataset: Path
-    prompts: int
+    lines: int
 
     @property
     def total(self) -> int:
         """Rows, each sample of a prompt one, and invalid lines."""
         return len(self.places) + len(self.invalid)
-
-    @property
-    def lines(self) -> int:
-        """Lines of the dataset that are not blank."""
-        return self.prompts + len(self.invalid)
 
     @property
     def rows_of_batch(self) -> Counter[int]:
@@ -82,9 +77,12 @@ def make_plan(
     """
     found: list[Place] = []
     invalid: list[Invalid] = []
+    (part, parts), number = options.part, 0
     for number, item in enumerate(dataset.scan(options.max_samples), 1):
         if number % STOP_EVERY == 0 and stopped():
             raise Interrupted("stopped while the dataset was read; no row was begun")
+        if (number - 1) % parts != part:
+            continue
         if isinstance(item, Invalid):
             invalid.append(item)
         else:
@@ -101,4 +99,4 @@ def make_plan(
         if only is not None and (place.index, sample) not in only:
             continue
         tasks.append(Task(place, sample, first + len(tasks) // options.batch_size))
-    return Plan(places, tuple(invalid), tuple(tasks), ledger, dataset.digest, dataset.path, len(found))
+    return Plan(places, tuple(invalid), tuple(tasks), ledger, dataset.digest, dataset.path, number)

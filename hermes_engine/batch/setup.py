@@ -24,7 +24,11 @@ from hermes_engine.redaction import MARK
 from hermes_engine.sandbox.choosing import Wish, sandbox_for
 from hermes_engine.sandbox.container import find_program
 from hermes_engine.settings import OPENROUTER_URL, Endpoint, Price, Settings
+from hermes_engine.settings.addresses import checked_url, password_of
+from hermes_engine.settings.endpoints import endpoint_for
 from hermes_engine.toolsets import tools_of
+
+_SHORTEST_PASSWORD = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,7 @@ class Setup:
         resolved: settings in effect.
         folder: of the run.
         stored: content of `run.json` of a run that goes on; {} for a new one.
-        endpoint: where the model is asked.
+        endpoints: where the model is asked: one, or each of its replicas with its own key.
         spec: of every row's agent.
         distribution, draws: the odds, as named and as they are drawn.
         history: prefilled messages.
@@ -50,7 +54,7 @@ class Setup:
     resolved: Resolved
     folder: RunFolder
     stored: dict[str, Any]
-    endpoint: Endpoint
+    endpoints: tuple[Endpoint, ...]
     spec: AgentSpec
     distribution: Distribution
     draws: Draws
@@ -59,6 +63,11 @@ class Setup:
     notes: tuple[str, ...]
     surroundings: Surroundings
     unboxed: str
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where the model is asked; the first of several."""
+        return self.endpoints[0]
 
     def dataset(self) -> Dataset:
         """The dataset, opened. Raises UsageError."""
@@ -105,6 +114,7 @@ def set_up(options: BatchOptions, resolved: Resolved) -> Setup:
     if options.only_failed and not folder.started:
         raise UsageError(f"there is no run {options.run_name} in {options.output_dir}")
     _no_lost_secret(options, before)
+    _same_shard(options, before)
     image_given = options.image is not None
     options, notes = taken_over(options, before)
     if image_given and options.sandbox != "container":
@@ -115,8 +125,9 @@ def set_up(options: BatchOptions, resolved: Resolved) -> Setup:
     distribution = chosen(resolved.home, options.distribution)
     odds, left_out = draws(distribution, settings)
     model = options.model or settings.model
-    endpoint = resolved.endpoint_for(options.model)
-    _check_cap(options, resolved, endpoint)
+    resolved, endpoints = _endpoints(resolved, options)
+    for endpoint in endpoints:
+        _check_cap(options, resolved, endpoint)
     if left_out and not distribution.where_enabled:
         notes.append(f"never drawn, not enabled in the profile: {', '.join(left_out)}")
     surroundings, unboxed = _surroundings(options, settings, stored)
@@ -138,7 +149,7 @@ def set_up(options: BatchOptions, resolved: Resolved) -> Setup:
     history = prefill(options.prefill_messages_file)
     seed = options.seed or 0
     return Setup(
-        options, resolved, folder, stored, endpoint, spec, distribution, odds, history, seed, tuple(notes),
+        options, resolved, folder, stored, endpoints, spec, distribution, odds, history, seed, tuple(notes),
         surroundings, unboxed,
     )  # fmt: skip
 
@@ -169,11 +180,9 @@ def _surroundings(options: BatchOptions, settings: Settings, stored: dict[str, A
 def with_options(resolved: Resolved, options: BatchOptions) -> Resolved:
     """The settings with what the options say of profile, server and prices. Raises ConfigError."""
     flags = resolved.overrides
-    asked = {
-        name: value
-        for name in ("profile", "base_url", "api_key", "mode", "toolsets")
-        if (value := getattr(options, name)) is not None and value != getattr(flags, name)
-    }
+    told: dict[str, Any] = {name: getattr(options, name) for name in ("profile", "mode", "toolsets")}
+    told |= {name: next(iter(getattr(options, name)), None) for name in ("base_url", "api_key")}
+    asked = {name: value for name, value in told.items() if value is not None and value != getattr(flags, name)}
     if asked:
         resolved = resolve(dataclasses.replace(flags, **asked), resolved.env)
     if options.price_in is not None and options.price_out is not None:
@@ -185,6 +194,33 @@ def with_options(resolved: Resolved, options: BatchOptions) -> Resolved:
         provider = provider.model_copy(update={"prices": prices})
         resolved = dataclasses.replace(resolved, settings=resolved.settings.model_copy(update={"provider": provider}))
     return resolved
+
+
+def _endpoints(resolved: Resolved, options: BatchOptions) -> tuple[Resolved, tuple[Endpoint, ...]]:
+    """Where the model is asked, each address with its own key, and the settings with those keys among the secrets."""
+    first = resolved.endpoint_for(options.model)
+    if first.kind != "openai" or len(options.base_url) < 2:
+        return resolved, (first,)
+    keys = options.api_key or ("",) * len(options.base_url)
+    sources = (
+        dataclasses.replace(resolved.sources, flag_url=checked_url(url), flag_key=key.strip())
+        for url, key in zip(options.base_url, keys, strict=True)
+    )
+    found = {one.base_url: one for one in (endpoint_for(source, options.model) for source in sources)}
+    private = {*resolved.secrets, *(one.api_key for one in found.values() if one.api_key)}
+    private |= {word for url in found if len(word := password_of(url)) >= _SHORTEST_PASSWORD}
+    secrets = tuple(sorted(private, key=len, reverse=True))
+    return dataclasses.replace(resolved, secrets=secrets), tuple(found.values())
+
+
+def _same_shard(options: BatchOptions, stored: dict[str, Any]) -> None:
+    """Raises UsageError when a run is to go on with another part of the dataset than the one it has."""
+    if not stored or options.shard is None or options.shard == (has := stored.get("shard")):
+        return
+    raise UsageError(
+        f"the run {options.run_name} has {f'shard {has}' if has else 'the whole dataset'}, not shard {options.shard}",
+        hint="take another --run_name for another part",
+    )
 
 
 def _check_cap(options: BatchOptions, resolved: Resolved, endpoint: Endpoint) -> None:

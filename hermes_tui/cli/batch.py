@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
 
 import click
 
-from hermes_engine.batch.options import LATER, BatchOptions, checked, refuse_later
+from hermes_engine.batch.options import BatchOptions, checked
 from hermes_engine.errors import UsageError
 from hermes_tui.cleaning import one_line
 from hermes_tui.cli.batch_data import export, feed, found_run, output_dir_option
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 _SHORT = {"profile": "-p", "model": "-m", "toolsets": "-t"}
 _OWN = frozenset({"only_failed", "run_name", "resume"})
-_SWITCHES = frozenset({"record_tokens"})
 _LAST_WORD_SECONDS = 1.5
 _REASON_SHOWN = 300
 
@@ -63,19 +62,14 @@ def _option(name: str) -> Callable[[Any], Any]:
     spelled = [f"--{name}", *([_SHORT[name]] if name in _SHORT else []), name]
     if field.annotation is bool:
         return click.option(*spelled, is_flag=True, default=None, help=field.description)
-    several = name in ("base_url", "filter")
+    several = name in ("base_url", "api_key", "filter")
     return click.option(*spelled, type=_type_of(field.annotation), multiple=several, help=field.description)
 
 
 def _run_options(function: Any) -> Any:
-    """Gives a command every flag of a run, those of later versions hidden."""
+    """Gives a command every flag of a run."""
     for name in reversed([name for name in BatchOptions.model_fields if name not in _OWN]):
         function = _option(name)(function)
-    for name in LATER:
-        if name in _SWITCHES:
-            function = click.option(f"--{name}", name, is_flag=True, default=None, hidden=True)(function)
-        else:
-            function = click.option(f"--{name}", name, hidden=True)(function)
     for name, text in (
         ("--plain", "Plain lines instead of the bar."),
         ("--json", "One event a line on standard output."),
@@ -123,8 +117,9 @@ def _work(flags: Flags, values: dict[str, Any]) -> int:
         before = getattr(flags, name)
         if before is not None and name not in named:
             named[name] = before
-    options = checked(refuse_later(named))
-    resolved = resolve(Flags(**{name: getattr(options, name) for name in ("profile", "base_url", "api_key", "mode")}))
+    options = checked(named)
+    url, key = (next(iter(given), None) for given in (options.base_url, options.api_key))
+    resolved = resolve(Flags(profile=options.profile, base_url=url, api_key=key, mode=options.mode))
     if "batch_size" not in named and not (options.resume and options.folder.exists()):
         err(_("--batch_size is not given; {n} prompts to a batch").format(n=options.batch_size))
     summary = _run(options, resolved, form)

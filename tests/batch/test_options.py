@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hermes_engine.batch.options import LATER, BatchOptions, checked, refuse_later, taken_over
+from hermes_engine.batch.options import BatchOptions, checked, taken_over
 from hermes_engine.errors import UsageError
 
 
@@ -47,19 +47,6 @@ def test_toolsets_come_as_text_or_list() -> None:
     assert checked({"run_name": "r", "toolsets": ""}).toolsets == ()
 
 
-@pytest.mark.parametrize("name", LATER)
-def test_what_comes_later_is_refused_by_name(name: str) -> None:
-    with pytest.raises(UsageError, match=f"--{name}.* comes with a later version") as caught:
-        refuse_later({name: "ray"})
-    assert caught.value.exit_code == 2
-
-
-def test_what_will_never_come_is_not_promised() -> None:
-    with pytest.raises(UsageError, match="--engine") as caught:
-        refuse_later({"engine": "bogus"})
-    assert "later version" not in str(caught.value)
-
-
 @pytest.mark.parametrize("name", ["sampling", "extra_body"])
 @pytest.mark.parametrize("field", ["model", "messages", "tools", "stream", "n"])
 def test_what_a_rows_request_has_of_its_own_is_not_set_from_outside(name: str, field: str) -> None:
@@ -80,12 +67,30 @@ def test_a_limit_is_told_with_the_value_that_misses_it() -> None:
         checked({"run_name": "r", "num_workers": 99999})
 
 
-def test_what_is_there_already_under_a_later_flag_is_fine() -> None:
-    given = {"engine": "threads", "base_url": ("http://a/v1",), "seed": 1}
-    assert refuse_later(given) == {"base_url": "http://a/v1", "seed": 1}
-    assert refuse_later({"base_url": ()}) == {}
-    with pytest.raises(UsageError, match="several --base_url"):
-        refuse_later({"base_url": ("http://a/v1", "http://b/v1")})
+def test_several_addresses_come_one_by_one_or_with_commas() -> None:
+    given = {"run_name": "r", "base_url": ("http://a/v1", "http://b/v1, https://c/v1,http://a/v1")}
+    assert checked(given).base_url == ("http://a/v1", "http://b/v1", "https://c/v1")
+    assert checked({"run_name": "r", "base_url": "http://h/a,b/v1"}).base_url == ("http://h/a,b/v1",)
+    assert checked({"run_name": "r", "base_url": None}).base_url == ()
+    before = {"base_url": "http://a/v1"}  # as runs of earlier versions have it
+    assert taken_over(checked({"run_name": "r"}), before)[0].base_url == ("http://a/v1",)
+
+
+def test_a_key_belongs_to_one_address() -> None:
+    two = ("http://a/v1", "http://b/v1")
+    assert checked({"run_name": "r", "base_url": two, "api_key": ("k1", "k2")}).api_key == ("k1", "k2")
+    assert checked({"run_name": "r", "api_key": "k1"}).api_key == ("k1",)
+    with pytest.raises(UsageError, match="--api_key is given 1 times for 2 --base_url: one for each"):
+        checked({"run_name": "r", "base_url": two, "api_key": "k1"})
+    with pytest.raises(UsageError, match="--api_key is given 2 times"):
+        checked({"run_name": "r", "api_key": ("k1", "k2")})
+    assert checked({"run_name": "r", "resume": True, "api_key": ("k1", "k2")}).api_key == ("k1", "k2")
+
+
+@pytest.mark.parametrize("shard", ["0/4", "5/4", "1", "a/b", "1/0", "-1/4", "1/4/2"])
+def test_a_part_that_is_none_is_refused(shard: str) -> None:
+    with pytest.raises(UsageError, match=f"^--shard: {shard} is no part; the first of four is 1/4"):
+        checked({"run_name": "r", "shard": shard})
 
 
 def test_no_key_is_shown_or_stored() -> None:
