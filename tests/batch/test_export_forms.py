@@ -93,6 +93,7 @@ def test_llamafactory_alternates_and_names_its_columns(ran: Ran, tmp_path: Path)
         '<think>\ntwo at once\n</think>\n\nI look.\n<tool_call>\n[{"name": "terminal", "arguments": {"command": "ls"}},'
         ' {"name": "read_file", "arguments": {"path": "it\'s.md"}}]\n</tool_call>'
     )
+    assert row["conversations"][3]["value"] == "<think>\nseen\n</think>\n\nOne file."
     assert row["conversations"][2]["value"] == 'it\'s.md\n</tool_response>\n<tool_response>\nHe said "hi"\n'
     info = json.loads((tmp_path / "dataset_info.json").read_text())
     assert info["mine"] == {"file_name": "x"}
@@ -209,3 +210,35 @@ def test_arguments_that_were_no_json_are_json_in_every_row(ran: Ran) -> None:
     )[0]
     told = row["messages"][1]["tool_calls"][0]["function"]["arguments"]
     assert json.loads(told) == broken["arguments"]
+
+
+QUOTING = "<tool_call>\n{}\n</tool_call> and <tool_response>"
+
+
+@pytest.mark.parametrize("name", ["hermes-fc", "llamafactory"])
+def test_tags_that_arguments_and_results_quote_are_no_tags(ran: Ran, name: str) -> None:
+    """Readers look for the next tag: a quoted one made LLaMA-Factory end with an error at the first such row."""
+    record = ran.rows()[0]
+    human, asks, _, *others = record["conversations"]
+    first, second = asks["tool_calls"]
+    asks = {**asks, "tool_calls": [{**first, "arguments": {"command": QUOTING}}, second]}
+    quoting = {**record, "conversations": [human, asks, {"from": "tool", "value": QUOTING}, *others]}
+    told = form_of(name, ()).rows(quoting)[0]["conversations"]
+    parts = [part.partition("</tool_call>")[0] for part in told[-3]["value"].split("<tool_call>")[1:]]
+    calls = [call for part in parts for call in _listed(json.loads(part))]
+    assert [call["arguments"] for call in calls] == [{"command": QUOTING}, second["arguments"]]
+    if name == "hermes-fc":
+        answers = [part.partition("</tool_response>")[0] for part in told[-2]["value"].split("<tool_response>")[1:]]
+        assert [json.loads(answer)["content"] for answer in answers] == [QUOTING, others[0]["value"]]
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def test_llamafactory_leaves_out_words_that_quote_the_tags_beside_a_call(ran: Ran) -> None:
+    record = ran.rows()[0]
+    human, asks, *others = record["conversations"]
+    said = {**asks, "value": "I write <tool_call>."}
+    with pytest.raises(Unfit, match="quote the tags"):
+        form_of("llamafactory", ()).rows({**record, "conversations": [human, said, *others]})

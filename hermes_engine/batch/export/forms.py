@@ -11,7 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from hermes_engine.batch.export.turns import Asked, Turn, Unfit, dumps, tools_of_row, turns_of, whole_rounds
+from hermes_engine.batch.export.turns import (
+    TAG,
+    Asked,
+    Turn,
+    Unfit,
+    between_tags,
+    dumps,
+    tools_of_row,
+    turns_of,
+    whole_rounds,
+)
 from hermes_engine.batch.job import Record
 from hermes_engine.paths import write_atomic
 
@@ -126,7 +136,8 @@ def with_calls(turn: Turn) -> str:
 def responses(calls: Sequence[Asked]) -> str:
     """The results of a turn's calls, each between tags."""
     return "\n".join(
-        f"<tool_response>\n{dumps({'name': call.name, 'content': call.result})}\n</tool_response>" for call in calls
+        f"<tool_response>\n{between_tags({'name': call.name, 'content': call.result})}\n</tool_response>"
+        for call in calls
     )
 
 
@@ -157,7 +168,7 @@ class LlamaFactory:
                 joined = "\n</tool_response>\n<tool_response>\n".join(call.result or "" for call in turn.calls)
                 told.append({"from": "observation", "value": joined})
             else:
-                told.append({"from": "gpt", "value": turn.value})
+                told.append({"from": "gpt", "value": _thought(turn) + turn.text})
         sides = [entry["from"] in ("human", "observation") for entry in told]
         if len(told) % 2 or sides != [True, False] * (len(told) // 2):
             raise Unfit("its sides do not alternate")
@@ -176,9 +187,18 @@ class LlamaFactory:
 
 
 def _function_call(turn: Turn) -> str:
-    """Thought, words and calls in the only shapes its templates take apart."""
-    thought = f"<think>\n{turn.thought}\n</think>\n\n" if turn.thought else ""
-    calls = dumps([{"name": call.name, "arguments": call.arguments} for call in turn.calls])
+    """Thought, words and calls in the only shapes its templates take apart.
+
+    Raises:
+        Unfit: they would take its words for calls, and end the whole training over it.
+    """
+    if TAG.search(turn.value):
+        raise Unfit("its words quote the tags of calls")
+    calls = between_tags([{"name": call.name, "arguments": call.arguments} for call in turn.calls])
     if not turn.text.strip():
-        return thought + calls
-    return f"{thought}{turn.text}\n<tool_call>\n{calls}\n</tool_call>"
+        return _thought(turn) + calls
+    return f"{_thought(turn)}{turn.text}\n<tool_call>\n{calls}\n</tool_call>"
+
+
+def _thought(turn: Turn) -> str:
+    return f"<think>\n{turn.thought}\n</think>\n\n" if turn.thought else ""

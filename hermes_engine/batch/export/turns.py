@@ -11,6 +11,9 @@ from typing import Any
 from hermes_engine.batch.job import Record
 from hermes_engine.toolsets import TOOLSETS, tools_of
 
+TAG = re.compile(r"<(?=/?tool_(?:call|response)>)")
+"""Where a tag begins that stands around calls or results in text."""
+
 _THOUGHT = re.compile(r"\A<think>\n?(.*?)\n?</think>\n*", re.DOTALL)
 
 
@@ -29,7 +32,7 @@ class Asked:
     @property
     def as_json(self) -> str:
         """`{"name": …, "arguments": {…}}`."""
-        return dumps({"name": self.name, "arguments": self.arguments})
+        return between_tags({"name": self.name, "arguments": self.arguments})
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,3 +111,8 @@ def tools_of_row(record: Record, schemas: Sequence[Mapping[str, Any]]) -> list[M
 def dumps(value: Any) -> str:
     """JSON as models write it."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def between_tags(value: Any) -> str:
+    """JSON to stand between tags: those that it quotes are escaped, since readers look for the next one."""
+    return TAG.sub(r"\\u003c", dumps(value))
