@@ -35,13 +35,16 @@ from hermes_engine.tools.protected import Protected
 from hermes_engine.tools.registry import Tool
 from hermes_engine.tools.toolbox import build_toolbox
 from hermes_engine.tools.workspace import Workspace
-from hermes_engine.toolsets import TOOLSETS, expand, tools_of
+from hermes_engine.toolsets import expand, tools_of
 from hermes_engine.work.delegation import Delegation
 from hermes_engine.work.maker import Hands, KeepsNothing
 from hermes_engine.work.supervisor import Supervisor
 
 Around = Callable[[Client], Client]
 """Makes a client that does something besides out of one that asks: keeps what was said, waits its turn."""
+
+BOUND = ("delegation", "kanban", "session_search")
+"""Sets whose tools are made for the agent that has them: see `Assembly.extra_tools`."""
 
 PROBE_SECONDS = 60.0
 """How long the answer to a probe may take."""
@@ -251,7 +254,7 @@ class Assembly:
         client = self.clients.of(endpoint)
         hands = hands or self.hands(spec, agent)
         extra = self.extra_tools(spec, agent)
-        bound = frozenset(TOOLSETS["delegation"] + TOOLSETS["kanban"]) - {tool.name for tool in extra}
+        bound = frozenset(tools_of(BOUND)) - {tool.name for tool in extra}
         toolbox = build_toolbox(
             [name for name in tools_of(spec.toolsets) if name not in bound],
             agent=agent,

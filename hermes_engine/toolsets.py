@@ -38,23 +38,8 @@ BY_NAME_ONLY = frozenset({"kanban"})
 
 EVERYTHING = ("all", "*")
 
-BUILT: frozenset[str] = frozenset(
-    {
-        "terminal",
-        "process",
-        "read_file",
-        "write_file",
-        "patch",
-        "search_files",
-        "web_fetch",
-        "todo",
-        "clarify",
-        "spawn_agent",
-        "spawn_parallel",
-        *TOOLSETS["kanban"],
-    }
-)
-"""Tools that exist in this version; the others of a set are simply not on offer yet."""
+PERSONAL = frozenset({"session_search"})
+"""Sets that look into a person's own chats: rows of a batch run, which are foreign text, never have them."""
 
 SIDE_BY_SIDE = frozenset(
     {"read_file", "search_files", "web_fetch", "web_search", "session_search", "spawn_agent", "spawn_parallel"}
@@ -82,5 +67,5 @@ def expand(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def tools_of(toolsets: Iterable[str]) -> tuple[str, ...]:
-    """Names of the tools these sets offer in this version, each once."""
-    return tuple(tool for name in expand(toolsets) for tool in TOOLSETS[name] if tool in BUILT)
+    """Names of the tools these sets offer, each once."""
+    return tuple(tool for name in expand(toolsets) for tool in TOOLSETS[name])

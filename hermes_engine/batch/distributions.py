@@ -16,7 +16,7 @@ from hermes_engine.errors import ConfigError, UnknownName, UsageError
 from hermes_engine.paths import Home
 from hermes_engine.settings import Settings
 from hermes_engine.settings.reading import read_yaml
-from hermes_engine.toolsets import BY_NAME_ONLY, TOOLSETS, expand, tools_of
+from hermes_engine.toolsets import BY_NAME_ONLY, PERSONAL, TOOLSETS, expand
 
 FILE = "distributions.yaml"
 
@@ -87,7 +87,7 @@ def draws(distribution: Distribution, settings: Settings) -> tuple[Draws, tuple[
     """
     if distribution.where_enabled and "toolsets" in settings.model_fields_set and not expand(settings.toolsets):
         return (), ()  # the profile says: no tools
-    possible = {name: odds for name, odds in distribution.odds.items() if odds > 0 and tools_of([name])}
+    possible = {name: odds for name, odds in distribution.odds.items() if odds > 0}
     usable = [name for name in possible if not refusal(name, settings, by_default=not distribution.where_enabled)]
     left_out = tuple(name for name in possible if name not in usable)
     if not usable:
@@ -107,8 +107,8 @@ def refusal(toolset: str, settings: Settings, *, by_default: bool = True) -> str
     """
     if toolset in BY_NAME_ONLY:
         return "is for agents of a board, and rows have none"
-    if not tools_of([toolset]):
-        return "has no tool in this version"
+    if toolset in PERSONAL:
+        return "looks into a person's own chats, which rows never see"
     unwritten = "toolsets" not in settings.model_fields_set
     if toolset in expand(settings.toolsets) or (by_default and unwritten):
         return ""

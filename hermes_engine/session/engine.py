@@ -33,6 +33,7 @@ from hermes_engine.toolsets import expand
 from hermes_engine.work.conversation import Conversation
 from hermes_engine.work.delegation import Delegation
 from hermes_engine.work.maker import KeepsNothing
+from hermes_engine.work.recall import Recall
 from hermes_engine.work.supervisor import AgentRow, Supervisor
 from hermes_engine.work.view import SessionView
 
@@ -77,6 +78,7 @@ class Engine:
             sink=self._heard,
             run=self._run,
         )
+        self._recall = Recall(self._state.sessions if self._state else None, self._pool)
         self._assembly.extra_tools = self._bound_tools
         self.tasks = Tasks(
             delegation=self._delegation,
@@ -189,7 +191,11 @@ class Engine:
         return outcome.result(10)
 
     def _bound_tools(self, spec: AgentSpec, agent: str) -> Sequence[Tool]:
-        return (*self._delegation.tools(spec, agent), *self.kanban.cards.tools(spec, agent))
+        return (
+            *self._delegation.tools(spec, agent),
+            *self.kanban.cards.tools(spec, agent),
+            *self._recall.tools(spec),
+        )
 
     def _run(self, work: Coroutine[Any, Any, T], seconds: float | None = 60) -> T:
         """Runs a coroutine on the engine's loop and waits for its outcome."""

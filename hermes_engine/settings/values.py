@@ -203,6 +203,8 @@ class WebSettings(Section):
     """Whether private and loopback addresses may be fetched (a cloud's metadata address never)."""
     allow_hosts: Texts = ()
     """Hosts or networks (10.0.0.0/8) that may be fetched although they are private."""
+    search_url: str = "https://html.duckduckgo.com/html/?q={query}"
+    """Address that `web_search` asks, with {query} in it; a SearXNG server's wants `&format=json`."""
 
 
 class TerminalSettings(Section):

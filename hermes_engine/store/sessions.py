@@ -31,6 +31,7 @@ from hermes_engine.store.rows import (
     path_value,
     usage_of,
 )
+from hermes_engine.store.searching import Hit, hits
 
 _LETTERS = "abcdefghjkmnpqrstvwxyz23456789"
 _PREVIEW = 200
@@ -78,6 +79,7 @@ class SessionRow:
 
 Messages = list[Message]
 SessionRows = list[SessionRow]
+Hits = list[Hit]
 Values = list[Any]
 """Spelled out here because the store has a method named `list`."""
 
@@ -216,6 +218,10 @@ class SessionStore:
                 listed = "; ".join(f"{row.id} {row.name}".strip() for row in rows[:5])
                 raise UsageError(f"{wanted!r} means several sessions: {listed}", hint="give more of the id")
         raise UsageError(f"there is no session {wanted!r}", hint=self._near(wanted))
+
+    def search(self, text: str, limit: int = 20) -> Hits:
+        """Chats in which every word of `text` stands, the newest first; see `searching.hits`."""
+        return hits(self._database, text, limit=limit)
 
     def set_title(self, session: str, title: str) -> None:
         """Names the session; control characters and line ends become spaces."""

@@ -27,7 +27,7 @@ ToolFunction = Callable[..., Awaitable[ToolResult | str]]
 Preview = Callable[["Workspace", Mapping[str, Any]], str]
 ToolFunctionT = typing.TypeVar("ToolFunctionT", bound=ToolFunction)
 
-_FAMILIES = ("terminal", "reading", "editing", "search", "web", "todo", "clarify")
+_FAMILIES = ("terminal", "reading", "editing", "search", "web", "web_search", "todo", "clarify")
 _TABLE: dict[str, Tool] = {}
 _LOADED: list[bool] = []
 

@@ -38,7 +38,9 @@ _TEXTS = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class _Page:
+class Page:
+    """What an address answered: its body cut at MOST_BYTES, `whole` when it was not."""
+
     url: str
     status: int
     kind: str
@@ -56,7 +58,7 @@ async def web_fetch(ctx: ToolContext, url: str) -> ToolResult:
     """
     try:
         async with asyncio.timeout(SECONDS):
-            page = await _fetch(url, ctx.limits.web)
+            page = await fetched(url, ctx.limits.web)
     except TimeoutError:
         raise ToolFault(f"{url} did not answer within {SECONDS:g} s") from None
     ctx.gate.note_taint(host_of(page.url))
@@ -73,8 +75,8 @@ async def web_fetch(ctx: ToolContext, url: str) -> ToolResult:
     return ToolResult(f"{source}\n{text.strip() or '[no text]'}{notes}", status, display, data)
 
 
-async def _fetch(url: str, rules: WebSettings) -> _Page:
-    """The page at the end of the redirects; every stop on the way is checked before it is asked."""
+async def fetched(url: str, rules: WebSettings) -> Page:
+    """The page at the end of the redirects; every stop on the way is checked before it is asked. Raises ToolFault."""
     await in_thread(importlib.import_module, "aiohttp")  # a third of a second that must not stop the loop
     import aiohttp
 
@@ -93,7 +95,7 @@ async def _fetch(url: str, rules: WebSettings) -> _Page:
                     continue
                 body, whole = await _body(response)
                 kind = response.content_type.lower() if response.headers.get("Content-Type") else _guessed(body)
-                return _Page(address, response.status, kind, response.charset, body, whole)
+                return Page(address, response.status, kind, response.charset, body, whole)
         except TimeoutError:
             raise
         except (aiohttp.ClientError, OSError, ValueError) as error:
@@ -155,16 +157,16 @@ def _guessed(body: bytes) -> str:
     return "text/html" if re.match(rb"\s*<(?:!doctype html|html)\b", body, re.IGNORECASE) else "text/plain"
 
 
-def _readable(page: _Page) -> str:
+def _readable(page: Page) -> str:
     if "html" not in page.kind:
-        return _decoded(page.body, page.charset)
+        return decoded(page.body, page.charset)
     from bs4 import BeautifulSoup
 
     soup = BeautifulSoup(page.body[:MOST_HTML], "html.parser", from_encoding=page.charset)
     try:
         return _markdown(soup, page.url)
     except RecursionError:  # a page nested deeper than any real one
-        return re.sub(r"\s*<[^>]*>\s*", "\n", _decoded(page.body[:MOST_HTML], page.charset))
+        return re.sub(r"\s*<[^>]*>\s*", "\n", decoded(page.body[:MOST_HTML], page.charset))
 
 
 def _markdown(soup: BeautifulSoup, url: str) -> str:
@@ -186,13 +188,14 @@ def _markdown(soup: BeautifulSoup, url: str) -> str:
     return text if not title or text.startswith(f"# {title}") else f"# {title}\n\n{text}"
 
 
-def _decoded(body: bytes, charset: str | None) -> str:
+def decoded(body: bytes, charset: str | None) -> str:
+    """The text of a body, in the charset it names or UTF-8; what does not fit becomes U+FFFD."""
     try:
         return body.decode(charset or "utf-8", "replace").removeprefix("\ufeff")
     except LookupError:
         return body.decode("utf-8", "replace")
 
 
-def _size(page: _Page) -> str:
+def _size(page: Page) -> str:
     size = len(page.body)
     return f"{size} B" if size < 1024 else f"{size // 1024} kB" if size < 1024 * 1024 else f"{size / 1048576:.1f} MB"

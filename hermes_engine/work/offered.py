@@ -11,16 +11,18 @@ from hermes_engine.tools.registry import Tool
 from hermes_engine.work.cards import Cards
 from hermes_engine.work.delegation import Delegation
 from hermes_engine.work.maker import KeepsNothing
+from hermes_engine.work.recall import Recall
 from hermes_engine.work.supervisor import Supervisor
 
 _NEVER_CALLED = cast("Any", None)
 
 
 def bound_tools() -> tuple[Tool, ...]:
-    """Those a chat has with the toolsets delegation and kanban. They are for looking at, not for calling."""
-    spec = AgentSpec("anybody", toolsets=("delegation", "kanban"))
+    """Those a chat has with delegation, kanban and session_search: for looking at, not for calling."""
+    spec = AgentSpec("anybody", toolsets=("delegation", "kanban", "session_search"))
     supervisor = Supervisor(lambda event: None)
     settings = DelegationSettings(max_depth=1)
     delegation = Delegation(supervisor, _NEVER_CALLED, KeepsNothing(), _NEVER_CALLED, settings, {})
     cards = Cards(_NEVER_CALLED, _NEVER_CALLED, this_owner())
-    return (*delegation.tools(spec, "anybody"), *cards.tools(spec, "anybody"))
+    recall = Recall(None, _NEVER_CALLED)
+    return (*delegation.tools(spec, "anybody"), *cards.tools(spec, "anybody"), *recall.tools(spec))

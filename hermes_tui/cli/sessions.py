@@ -6,6 +6,7 @@ import contextlib
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,7 +18,7 @@ from hermes_tui.cli.asking import sure
 from hermes_tui.cli.flags import ENGINE, Flags, takes
 from hermes_tui.cli.shape import Group
 from hermes_tui.commands.listing import session_rows
-from hermes_tui.commands.transcript import message_record
+from hermes_tui.commands.transcript import EXTENSIONS, message_record, write_new, written
 from hermes_tui.printing.records import out_json, out_table
 from hermes_tui.printing.streams import is_terminal, out
 from hermes_tui.texts import _
@@ -29,9 +30,9 @@ SHOWN_AT_TERMINAL = 50
 EVERY_ONE = 1_000_000
 
 
-@click.group(cls=Group, later=("search", "rename", "fork", "export"))
+@click.group(cls=Group)
 def sessions() -> None:
-    """List, show, resume and delete saved chats."""
+    """List, search, show, resume, rename, fork, export and delete saved chats."""
 
 
 @contextlib.contextmanager
@@ -122,6 +123,77 @@ def _print(message: Message) -> None:
 
 
 @sessions.command()
+@click.argument("words", metavar="WORDS", nargs=-1, required=True)
+@click.option("-n", "--limit", type=click.IntRange(min=1), default=20, help=_("At most so many (20)."))
+@click.option("--json", "as_json", is_flag=True, help=_("One JSON array."))
+def search(words: tuple[str, ...], limit: int, as_json: bool) -> None:
+    """Find saved chats in which all the words stand."""
+    with _store() as store:
+        found = store.search(" ".join(words), limit) if store is not None else []
+        rows = [(hit, store.row(hit.session)) for hit in found] if store is not None else []
+    if as_json:
+        out_json([{**_record(row), "matches": hit.count, "excerpt": hit.excerpt} for hit, row in rows])
+        return
+    if not rows and is_terminal(sys.stdout):
+        out(_("No saved chat holds all of these words."))
+    columns = (_("id"), _("title"), _("last used"), _("matches"), _("excerpt"))
+    out_table(columns, [(row.id, row.name, _time(row.updated), str(hit.count), hit.excerpt) for hit, row in rows])
+
+
+@sessions.command()
+@click.argument("session", metavar="ID")
+@click.argument("title", metavar="TITLE", nargs=-1, required=True)
+def rename(session: str, title: tuple[str, ...]) -> None:
+    """Give a saved chat a title."""
+    name = " ".join(" ".join(title).split())[:200]
+    if not name:
+        raise UsageError(_("a title is needed"))
+    with _store() as store:
+        row = _found(store, session)
+        if store is not None:
+            store.set_title(row.id, name)
+    out(_("{id} is called {title} now").format(id=row.id, title=name))
+
+
+@sessions.command()
+@click.argument("session", metavar="ID")
+@click.option("--back", type=click.IntRange(min=0), default=0, help=_("Leave out your last so many messages."))
+@click.option("--json", "as_json", is_flag=True, help=_("One JSON object."))
+def fork(session: str, back: int, as_json: bool) -> None:
+    """Copy a saved chat to go on with beside it; prints the copy's id."""
+    from hermes_engine.store.copies import copied
+
+    with _store() as store:
+        row = _found(store, session)
+        assert store is not None
+        made, _left_out = copied(store, row.id, back=back)
+        record = _record(store.row(made))
+    if as_json:
+        out_json(record)
+    else:
+        out(made)
+
+
+@sessions.command()
+@click.argument("session", metavar="ID")
+@click.option("-o", "--output", metavar="FILE", help=_("Where to; standard output by default. `.json` means JSON."))
+@click.option("--format", "form", type=click.Choice(EXTENSIONS), help=_("md or json."))
+def export(session: str, output: str | None, form: str | None) -> None:
+    """Write a saved chat as Markdown or JSON."""
+    with _store() as store:
+        row = _found(store, session)
+        messages = store.load(row.id) if store is not None else []
+    text = written(
+        row.id, row.title, row.model, messages, form or ("json" if (output or "").endswith(".json") else "md")
+    )
+    if output is None:
+        out(text.rstrip("\n"))
+        return
+    write_new(Path(output), text)
+    out(_("wrote {path}").format(path=output))
+
+
+@sessions.command()
 @takes(*(name for name in ENGINE if name not in ("resume", "continue_last")), "linear")
 @click.argument("session", metavar="ID")
 def resume(flags: Flags, session: str) -> int:
@@ -147,4 +219,5 @@ def delete(session: tuple[str, ...], yes: bool) -> None:
             if yes or sure(_("Delete {id} ({name})?").format(id=row.id, name=row.name)):
                 if store is not None:
                     store.delete(row.id)
+                    (Home.from_env().drafts / row.id).unlink(missing_ok=True)
                 out(_("deleted {id}").format(id=row.id))

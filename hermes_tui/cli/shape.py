@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Collection
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import click
 
-from hermes_engine.errors import UnknownName, UsageError
+from hermes_engine.errors import UnknownName
 from hermes_tui.texts import _
 
 
@@ -36,17 +35,9 @@ class Verb(click.Command):
 
 
 class Group(click.Group):
-    """A group that lists its verbs in the order in which they are written and names the nearest for a wrong one.
-
-    Args:
-        later: verbs that are documented for later versions; they are refused as such.
-    """
+    """A group that lists its verbs in the order in which they are written and names the nearest for a wrong one."""
 
     command_class = Verb
-
-    def __init__(self, *args: Any, later: Collection[str] = (), **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._later = later
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names in the order of the source."""
@@ -56,9 +47,6 @@ class Group(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command the first argument names. Raises UnknownName, which lists the names, or UsageError."""
-        if args and spelling(args[0]) in self._later:
-            command = f"{ctx.command_path} {args[0]}"
-            raise UsageError(_("{command} is not in this version: it comes with a later one").format(command=command))
         if args and not args[0].startswith("-") and self.get_command(ctx, spelling(args[0])) is None:
             raise UnknownName("command", args[0], self.shown(ctx))
         return super().resolve_command(ctx, args)

@@ -9,7 +9,7 @@ import click
 
 from hermes_engine.errors import UsageError
 from hermes_engine.paths import Home
-from hermes_engine.toolsets import BUILT, TOOLSETS, expand, tools_of
+from hermes_engine.toolsets import TOOLSETS, expand
 from hermes_tui.cli.flags import Flags, resolve, takes
 from hermes_tui.cli.shape import Group
 from hermes_tui.commands.costs import cost_line, tokens_of
@@ -38,8 +38,7 @@ def list_(flags: Flags, as_json: bool) -> None:
                 {
                     "name": name,
                     "enabled": name in enabled,
-                    "tools": [tool for tool in TOOLSETS[name] if tool in BUILT],
-                    "later": [tool for tool in TOOLSETS[name] if tool not in BUILT],
+                    "tools": list(TOOLSETS[name]),
                     "tokens": tokens_of([name]),
                 }
                 for name in TOOLSETS
@@ -47,10 +46,7 @@ def list_(flags: Flags, as_json: bool) -> None:
         )
         return
     words = (_("on"), _("off")) if is_terminal(sys.stdout) else ("on", "off")
-    rows = []
-    for name in TOOLSETS:
-        built = ", ".join(tools_of([name])) or _("not in this version yet")
-        rows.append((name, words[name not in enabled], str(tokens_of([name])), built))
+    rows = [(name, words[name not in enabled], str(tokens_of([name])), ", ".join(TOOLSETS[name])) for name in TOOLSETS]
     out_table((_("toolset"), "", _("tokens"), _("tools")), rows)
 
 

@@ -10,7 +10,7 @@ from hermes_tui.cleaning import one_line
 from hermes_tui.commands.host import CommandHost, Completion, Output
 from hermes_tui.commands.listing import ago, recent_sessions, session_rows
 from hermes_tui.commands.registry import command, words
-from hermes_tui.commands.transcript import EXTENSIONS, answers, code_blocks, written
+from hermes_tui.commands.transcript import EXTENSIONS, answers, code_blocks, write_new, written
 from hermes_tui.texts import _, ngettext
 
 
@@ -69,6 +69,29 @@ def rename(host: CommandHost, args: str) -> None:
     host.show(Output("text", _("This chat is called {title} now.").format(title=title)))
 
 
+@command("fork", args="[title]", help="Copy this chat and go on in the copy", group="Chat", blocking=True)
+def fork(host: CommandHost, args: str) -> None:
+    from hermes_engine.store.copies import copied
+
+    store = host.engine.sessions()
+    made, _nothing = copied(store, host.session)
+    if title := " ".join(args.split())[:200]:
+        store.set_title(made, title)
+    host.run_session(resume=made)
+
+
+@command("rewind", args="[n]", help="Go back to before your last, or n-th last, message", group="Chat", blocking=True)
+def rewind(host: CommandHost, args: str) -> None:
+    """The chat as it was stays saved: what is gone on with is a copy up to there. Files stay as they are."""
+    from hermes_engine.store.copies import copied
+
+    if args and not (args.isdecimal() and int(args) > 0):
+        raise UsageError(_("a number is needed: how many of your messages to go back"), hint="/rewind 2")
+    made, said = copied(host.engine.sessions(), host.session, back=int(args or 1))
+    host.run_session(resume=made)
+    host.set_draft(said)
+
+
 @command("compact", args="[what to keep]", help="Shorten what the model sees of this chat", group="Chat")
 def compact(host: CommandHost, args: str) -> None:
     if not host.engine.view(host.session).messages:
@@ -98,13 +121,7 @@ def export(host: CommandHost, args: str) -> None:
     if not view.messages:
         raise UsageError(_("there is nothing to write yet"))
     path = export_path(Path.cwd(), name or f"chat-{view.id}.{form}")
-    try:
-        with path.open("x", encoding="utf-8", errors="replace", newline="\n") as file:
-            file.write(written(view, form))
-    except FileExistsError:
-        raise UsageError(_("{path} exists already; nothing was written").format(path=path.name)) from None
-    except OSError as error:
-        raise UsageError(_("{path} cannot be written: {why}").format(path=name, why=error.strerror)) from None
+    write_new(path, written(view.id, view.title, view.model, view.messages, form))
     count = len(view.messages)
     wrote = ngettext("Wrote {n} message to {path}.", "Wrote {n} messages to {path}.", count)
     host.show(Output("text", wrote.format(n=count, path=path)))

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Literal
 from hermes_engine.errors import HermesError
 from hermes_engine.paths import Home
 from hermes_engine.settings.addresses import parted, shown
-from hermes_engine.toolsets import tools_of
 from hermes_tui.texts import _
 
 if TYPE_CHECKING:
@@ -150,9 +149,6 @@ def _local(home: Home) -> Check:
 def _tools(resolved: Resolved) -> Iterator[Check]:
     names = resolved.settings.toolsets
     yield Check(_("toolsets"), "ok", ", ".join(names) or _("none"))
-    empty = [name for name in names if name not in ("all", "*") and not tools_of([name])]
-    if empty:
-        yield Check(_("toolsets"), "note", _("not in this version yet: {names}").format(names=", ".join(empty)))
     for name in ("bash", "git"):
         if shutil.which(name) is None:
             yield Check(_("commands"), "note", _("{name} was not found").format(name=name))

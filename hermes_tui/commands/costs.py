@@ -6,15 +6,15 @@ import json
 from collections.abc import Sequence
 
 from hermes_engine.protocols import ToolSchema
-from hermes_engine.toolsets import TOOLSETS, tools_of
-from hermes_tui.texts import _, ngettext
+from hermes_engine.toolsets import tools_of
+from hermes_tui.texts import ngettext
 
 CHARACTERS_A_TOKEN = 4
 """Rough, alike for all models; definitions are plain English and JSON."""
 
 
 def tokens_of(toolsets: Sequence[str]) -> int:
-    """Tokens that the definitions of these sets' tools take in each request, about; 0 for tools not built yet."""
+    """Tokens that the definitions of these sets' tools take in each request, about."""
     return sum(len(json.dumps(schema)) for schema in _offered(toolsets)) // CHARACTERS_A_TOKEN
 
 
@@ -29,11 +29,6 @@ def _offered(toolsets: Sequence[str]) -> list[ToolSchema]:
 
 def cost_line(toolset: str) -> str:
     """One line on what enabling a set costs."""
-    built = tools_of([toolset])
-    if not built:
-        count = len(TOOLSETS[toolset])
-        line = _("its {n} tools are not in this version yet: it costs 0 tokens now, and is on once they are there")
-        return "  " + line.format(n=count)
     one = "{n} tool, about {tokens} tokens in every request"
     many = "{n} tools, about {tokens} tokens in every request"
     line = ngettext(one, many, len(_offered([toolset])))

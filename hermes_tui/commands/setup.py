@@ -8,7 +8,7 @@ from typing import Any, get_args
 from hermes_engine.errors import UnknownName, UsageError
 from hermes_engine.settings import Mode
 from hermes_engine.settings.local_model import installed
-from hermes_engine.toolsets import BUILT, TOOLSETS, expand, tools_of
+from hermes_engine.toolsets import TOOLSETS, expand
 from hermes_tui.commands.host import CommandHost, Completion, Output
 from hermes_tui.commands.keys import plain_keys
 from hermes_tui.commands.listing import recent_sessions
@@ -89,7 +89,7 @@ def _change_words(host: CommandHost, typed: str) -> list[Completion]:
 def tools(host: CommandHost, args: str) -> None:
     current = host.engine.view(host.session).toolsets
     if not args:
-        rows = tuple((tool, name) for name in current for tool in TOOLSETS[name] if tool in BUILT)
+        rows = tuple((tool, name) for name in current for tool in TOOLSETS[name])
         line = _("/tools enable NAME, /tools disable NAME; `hermes tools` changes the profile.")
         host.show(Output("table", line, _("Tools on offer"), (_("tool"), _("toolset")), rows))
         return
@@ -110,10 +110,7 @@ def toolsets(host: CommandHost, args: str) -> None:
         _set_toolsets(host, () if args == "none" else expand(args.replace(",", " ").split()))
         return
     current = host.engine.view(host.session).toolsets
-    rows = tuple(
-        (name, _("on") if name in current else _("off"), ", ".join(tool for tool in TOOLSETS[name] if tool in BUILT))
-        for name in TOOLSETS
-    )
+    rows = tuple((name, _("on") if name in current else _("off"), ", ".join(TOOLSETS[name])) for name in TOOLSETS)
     columns = (_("toolset"), _("here"), _("tools"))
     host.show(Output("table", _("/toolsets a,b or none"), _("Toolsets"), columns, rows))
 
@@ -121,9 +118,6 @@ def toolsets(host: CommandHost, args: str) -> None:
 def _set_toolsets(host: CommandHost, names: tuple[str, ...]) -> None:
     host.engine.set_toolsets(host.session, names)
     line = _("Toolsets from the next turn on: {names}.").format(names=", ".join(names) or _("none"))
-    empty = [name for name in names if not tools_of([name])]
-    if empty:
-        line += " " + _("Not in this version yet: {names}.").format(names=", ".join(empty))
     host.show(Output("text", line))
 
 

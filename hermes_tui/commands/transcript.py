@@ -1,16 +1,16 @@
-"""A chat as text to take away: answers, code blocks, Markdown and JSON. Pure functions over messages."""
+"""A chat as text to take away: answers, code blocks, Markdown and JSON. Only `write_new` touches the disk."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+from hermes_engine.errors import UsageError
 from hermes_engine.messages import Message
-
-if TYPE_CHECKING:
-    from hermes_engine.session import SessionView
+from hermes_tui.texts import _
 
 EXTENSIONS = ("md", "json")
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[^\n]*\n(.*?)^ {0,3}\1[`~]*[ \t]*$", re.DOTALL | re.MULTILINE)
@@ -26,19 +26,24 @@ def code_blocks(text: str) -> list[str]:
     return [match[2].removesuffix("\n") for match in _FENCE.finditer(text)]
 
 
-def written(view: SessionView, form: str) -> str:
-    """The chat in a file's form: `md` or `json`."""
-    return _json(view) if form == "json" else _markdown(view)
-
-
-def _json(view: SessionView) -> str:
-    value = {
-        "session_id": view.id,
-        "title": view.title,
-        "model": view.model,
-        "messages": [message_record(message) for message in view.messages],
-    }
+def written(session: str, title: str, model: str, messages: Sequence[Message], form: str) -> str:
+    """A chat in a file's form: `md` or `json`."""
+    if form != "json":
+        return _markdown(title or session, model, messages)
+    told = [message_record(message) for message in messages]
+    value = {"session_id": session, "title": title, "model": model, "messages": told}
     return json.dumps(value, ensure_ascii=False, indent=1) + "\n"
+
+
+def write_new(path: Path, text: str) -> None:
+    """Writes a file that must not be there yet. Blocks. Raises UsageError."""
+    try:
+        with path.open("x", encoding="utf-8", errors="replace", newline="\n") as file:
+            file.write(text)
+    except FileExistsError:
+        raise UsageError(_("{path} exists already; nothing was written").format(path=path.name)) from None
+    except OSError as error:
+        raise UsageError(_("{path} cannot be written: {why}").format(path=path.name, why=error.strerror)) from None
 
 
 def message_record(message: Message) -> dict[str, Any]:
@@ -57,9 +62,9 @@ def message_record(message: Message) -> dict[str, Any]:
     return record
 
 
-def _markdown(view: SessionView) -> str:
-    parts = [f"# {view.title or view.id}", f"Model: {view.model}"]
-    for message in view.messages:
+def _markdown(title: str, model: str, messages: Sequence[Message]) -> str:
+    parts = [f"# {title}", f"Model: {model}"]
+    for message in messages:
         if message.role == "user":
             parts += ["## User", message.content]
         elif message.role == "assistant":

@@ -110,6 +110,33 @@ def chat(url: str, prompt: str, cwd: Path) -> str:
     return str(hermes("chat", "-q", prompt, "--json", "--base-url", url, "-m", "m", cwd=cwd).json["session_id"])
 
 
+def test_sessions_search_rename_fork_export(serve: Serve, tmp_path: Path) -> None:
+    assert (hermes("sessions", "search", "x").out, hermes("sessions", "search", "x", "--json").json) == ("", [])
+    server = serve([say("the blue answer"), say("another")])
+    flags = ("--base-url", server.base_url, "-m", "m", "-t", "")
+    for prompt in ("what colour?", "and now?"):
+        assert hermes("chat", "-q", prompt, *flags, cwd=tmp_path).code == 0
+    second, first = (row[0] for row in hermes("sessions", "list").rows)
+    [[session, name, _when, matches, excerpt]] = hermes("sessions", "search", "BLUE", "answer").rows
+    assert (session, name, matches, excerpt) == (first, "what colour?", "1", "the blue answer")
+    [found] = hermes("sessions", "search", "colour", "--json").json
+    assert (found["id"], found["matches"], found["excerpt"]) == (first, 1, "what colour?")
+    assert hermes("sessions", "rename", first, "The", "colours").code == 0
+    made = hermes("sessions", "fork", "The colours").out.strip()
+    copy = hermes("sessions", "show", made, "--json").json
+    assert (copy["title"], len(copy["messages"])) == ("The colours (2)", 2)
+    assert hermes("sessions", "fork", second, "--back", "1", "--json").json["messages"] == 0
+    refused = hermes("sessions", "fork", second, "--back", "2")
+    assert (refused.code, refused.out) == (2, "")
+    assert hermes("sessions", "export", first).out == (
+        "# The colours\n\nModel: m\n\n## User\n\nwhat colour?\n\n## Assistant\n\nthe blue answer\n"
+    )
+    assert hermes("sessions", "export", first, "-o", "a.json", cwd=tmp_path).code == 0
+    assert json.loads((tmp_path / "a.json").read_text())["messages"][1]["content"] == "the blue answer"
+    again = hermes("sessions", "export", first, "-o", "a.json", cwd=tmp_path)
+    assert (again.code, "exists already" in again.err) == (2, True)
+
+
 def test_sessions_list_show_delete(serve: Serve, tmp_path: Path) -> None:
     assert hermes("sessions", "list").out == ""
     assert hermes("sessions", "list", "--json").json == []
