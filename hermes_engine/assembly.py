@@ -110,7 +110,7 @@ class Assembly:
         self.redactor = Redactor(resolved.secrets)
         self.own_mode = resolved.profile_mode
         self.extra_tools: Callable[[AgentSpec, str], Sequence[Tool]] = _no_tools
-        self._others: dict[str, Assembly] = {}
+        self._others: dict[tuple[str, bool], Assembly] = {}
         self._kept_for_others = (on_always, deltas, wait_out)
         self._on_always = on_always
         self._command_env = command_env(os.environ, pass_env=resolved.settings.terminal.pass_env)
@@ -186,16 +186,19 @@ class Assembly:
         )
         return Hands(workspace, sandbox, gate)
 
-    async def on_profile(self, name: str) -> Assembly:
+    async def on_profile(self, name: str, *, worker: bool = False) -> Assembly:
         """The assembly of another profile's agents, for the same people and loop; its secrets are hidden here too.
+
+        `worker`: of a board, see `Resolved.with_profile`.
 
         Raises:
             UnknownName, ConfigError: no such profile, or its files are wrong.
         """
         if name == self.resolved.profile:
             return self
-        if name not in self._others:
-            resolved = await in_thread(self.resolved.with_profile, name)
+        key = (name, worker)
+        if key not in self._others:
+            resolved = await in_thread(lambda: self.resolved.with_profile(name, worker=worker))
             on_always, deltas, wait_out = self._kept_for_others
             clients = self.clients.on_profile(resolved)
             other = Assembly(
@@ -205,8 +208,8 @@ class Assembly:
                 self.redactor.add(secret)
             other.redactor = self.redactor
             other.extra_tools, other.dock = self.extra_tools, self.dock
-            self._others.setdefault(name, other)  # another may have asked for it meanwhile
-        return self._others[name]
+            self._others.setdefault(key, other)  # another may have asked for it meanwhile
+        return self._others[key]
 
     async def probe(self, spec: AgentSpec) -> EndpointDown | None:
         """Asks the model for one token; the error when nobody answers. Any other refusal is an answer."""

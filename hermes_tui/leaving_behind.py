@@ -67,14 +67,24 @@ def go_on_without_us(agents: Sequence[str], resolved: Resolved) -> int:
     return process.pid
 
 
-def worker_process(resolved: Resolved) -> Isolation:
-    """How a worker of a board is started as a process of its own, with the flags this program was given."""
+def worker_process(resolved: Resolved, wish: str | None = None, *, silent: bool = False) -> Isolation | None:
+    """How a worker of a board is started as a process of its own, with the flags this program was given; None where
+    workers are agents of this program.
+
+    Args:
+        resolved: settings in effect.
+        wish: of `kanban.isolation`; None: the settings'.
+        silent: what the processes say goes to the log, since a screen stands where they would say it.
+    """
     from hermes_engine.work.isolated import Isolation
 
+    if (wish or resolved.settings.kanban.isolation) != "process":
+        return None
     given = (("--model", resolved.overrides.model), ("--mode", resolved.overrides.mode))
     more = [part for flag, value in given if value is not None for part in (flag, value)]
     command = [sys.executable, "-m", "hermes_tui.cli", *_flags(resolved), *more, "kanban", "work"]
-    return Isolation(command, _environment(resolved))
+    log = private_dir(resolved.home.ensure().logs) / LOG if silent else None
+    return Isolation(command, _environment(resolved), log)
 
 
 def _flags(resolved: Resolved) -> list[str]:

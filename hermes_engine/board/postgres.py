@@ -70,7 +70,7 @@ class _Server:
             with contextlib.suppress(ValueError):
                 password = urlsplit(self._url).password
                 told = told.replace(password, "…") if password else told
-            raise StateError(f"the boards' database: {told.splitlines()[0] if told else error!r}") from None
+            raise StateError(f"the boards' database: {told.splitlines()[0] if told else repr(error)}") from None
 
 
 class PostgresBoard:

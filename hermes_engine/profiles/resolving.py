@@ -10,7 +10,7 @@ import contextlib
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -75,25 +75,37 @@ class Resolved:
             return self.settings.approvals.mode
         return "ask" if attended else "auto"
 
-    def with_profile(self, name: str) -> Resolved:
+    def with_profile(self, name: str, *, worker: bool = False) -> Resolved:
         """The same home and environment on another profile, for a child or worker.
 
         Flags speak of the agent they were typed for, so they do not pass on; address and key do, unless the
         other profile names an address of its own.
+
+        Args:
+            name: the other profile.
+            worker: for a worker of a board, of which all flags but the tools' speak too: they stand below what the
+                profile itself says, and its own address brings its own model.
         """
-        passed = Overrides(profile=name, base_url=self.overrides.base_url, api_key=self.overrides.api_key)
-        other = resolve(passed, self.env)
+        flags = self.overrides
+        passed = Overrides(profile=name, base_url=flags.base_url, api_key=flags.api_key)
+        if worker:
+            passed = replace(flags, profile=name, toolsets=None)
+        other = resolve(passed, self.env, yielding=worker)
         if other.sources.profile.env_url or other.sources.profile.config_url:
-            other = resolve(Overrides(profile=name), self.env)
+            own = replace(passed, base_url=None, api_key=None, model=None)
+            other = resolve(own, self.env, yielding=worker)
         return other
 
 
-def resolve(overrides: Overrides | None = None, env: Mapping[str, str] | None = None) -> Resolved:
+def resolve(
+    overrides: Overrides | None = None, env: Mapping[str, str] | None = None, *, yielding: bool = False
+) -> Resolved:
     """Reads the home and decides. No network, nothing written.
 
     Args:
         overrides: what the command line says.
         env: stands for the process environment (tests).
+        yielding: what the profile's own files say stands above the command line.
 
     Raises:
         UsageError: an unknown profile, toolset, mode or effort on the command line.
@@ -113,14 +125,18 @@ def resolve(overrides: Overrides | None = None, env: Mapping[str, str] | None = 
         files.append(file)
         warnings += [*found, *check_settings(file)]
     values = given(home_file.values)
+    own: dict[str, Any] = {}
     for file in reversed(files):
-        values = overlaid(values, given(file.values))
+        own = overlaid(own, given(file.values))
+    values = overlaid(values, own)
     kanban = "kanban" in parse_settings(YamlFile(home_file.path, values), Settings).toolsets
     if not kanban and flags.toolsets is not None and "kanban" in flags.toolsets:
         raise ConfigError(NOT_ENABLED, hint=ENABLE_HINT)
     flag_file = YamlFile(Path("command line"), _flag_values(flags))
     check_settings(flag_file)
     values = overlaid(values, flag_file.values)
+    if yielding:
+        values = overlaid(values, own)
     profile_env = read_dotenv(chain[0][0].dotenv, warnings) if chain and chain[0][0].dotenv else {}
     home_env = read_dotenv(home.dotenv, warnings)
     sources = EndpointSources(

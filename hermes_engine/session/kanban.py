@@ -11,7 +11,7 @@ import functools
 import logging
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -101,17 +101,19 @@ class Kanban:
         """Boards that this process works."""
         return tuple(self._working)
 
-    def start(self, slug: str = "", *, cwd: Path, workers: int | None = None, only: str | None = None) -> None:
+    def start(self, slug: str = "", *, cwd: Path, isolation: Isolation | None = None) -> None:
         """Works a board until `stop`, and remembers that a person wanted it. Blocks for the disk.
 
+        With `isolation` each worker is a process of its own.
+
         Raises:
-            ConfigError: the toolset kanban is not enabled.
+            ConfigError: the toolset kanban is not enabled, or no model is set up.
             UsageError: this process works the board already.
         """
-        self._check(only)
+        self._check(None)
         board = self.board(slug)
         board.remember(DISPATCHED, "yes")
-        self._run(self._started(board, cwd, workers, only), 60)
+        self._run(self._started(board, cwd, None, None, isolation=isolation), 60)
 
     def wanted(self, slug: str = "") -> bool:
         """Whether a person started dispatching on this board and did not stop it. Blocks."""
@@ -199,6 +201,7 @@ class Kanban:
         maker = await self._assembly.on_profile(PLANNER if PLANNER in names else self._resolved.profile)
         spec = maker.spec(name="plan", cwd=cwd, kind="background")
         model = self._resolved.overrides.model or spec.model  # who names one with `plan` means the planner
+        maker.resolved.endpoint_for(model)
         spec = dataclasses.replace(spec, toolsets=(), role=planner_role(profiles), model=model)
         check = Check(plan_schema(profiles))
         talk = await self._delegation.opened(spec, maker, Origin(), goal, check=check)
@@ -229,10 +232,26 @@ class Kanban:
         names = [name for name, _ in self.profiles()]
         if only is not None and only not in names:
             raise UnknownName("profile", only, names)
+        self._check_model([only] if only is not None else [self._resolved.profile, *names])
+
+    def _check_model(self, profiles: Sequence[str]) -> None:
+        """Raises ConfigError where no model can be asked on any of them: else each card would fail in turn."""
+        faults = []
+        for name in profiles:
+            try:
+                own = name == self._resolved.profile
+                (self._resolved if own else self._resolved.with_profile(name, worker=True)).endpoint_for()
+                return
+            except ConfigError as error:
+                faults.append(error)
+        raise faults[0]
 
     def _means(self, board: Board, cwd: Path) -> Means:
         folder = self.boards.folder(board.slug)
-        return Means(board, folder, cwd, self._assembly, self._delegation, self._supervisor, self.cards)
+        return Means(
+            board, folder, cwd, self._assembly, self._delegation, self._supervisor, self.cards,
+            mode=self._resolved.overrides.mode,
+        )  # fmt: skip
 
     def _dispatcher(
         self, board: Board, cwd: Path, workers: int | None, only: str | None, isolation: Isolation | None

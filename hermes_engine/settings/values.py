@@ -122,7 +122,7 @@ class KanbanSettings(Section):
     timeout_seconds: Seconds | None = None
     """Seconds one try may take; null: no limit."""
     isolation: Literal["inprocess", "process"] = "inprocess"
-    """Where the workers of `hermes kanban run` run: in it, or in a process each."""
+    """Where a board's workers run: in the program that works it, or in a process each."""
     database_url: Annotated[str, AfterValidator(_database)] | None = None
     """PostgreSQL that holds the boards (`postgresql://user@host/name`); null: files of the home."""
 

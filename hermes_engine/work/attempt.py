@@ -17,6 +17,7 @@ from hermes_engine.cleaning import one_line
 from hermes_engine.errors import EndpointDown, HermesError, ProviderError, StateError
 from hermes_engine.paths import private_dir
 from hermes_engine.protocols import AgentSpec
+from hermes_engine.tools.permissions import ORDER
 from hermes_engine.tools.pool import in_thread
 from hermes_engine.work.boards_pool import on_board
 from hermes_engine.work.card_text import NUDGE, card_message, role_text
@@ -54,6 +55,7 @@ class Means:
         delegation: opens their conversations.
         supervisor: owns them.
         cards: gives them their tools.
+        mode: approval mode than which no worker is freer, None for any.
     """
 
     board: Board
@@ -63,6 +65,7 @@ class Means:
     delegation: Delegation
     supervisor: Supervisor
     cards: Cards
+    mode: str | None = None
 
 
 class Attempt:
@@ -152,12 +155,13 @@ class Attempt:
 
     async def _opened(self, parents: list[Card], details: Details) -> tuple[Conversation, str]:
         means, claim = self._means, self._claim
-        maker = await means.maker.on_profile(claim.run.profile)
+        maker = await means.maker.on_profile(claim.run.profile, worker=True)
         earlier = [run.commit for run in reversed(details.runs) if run.commit]
         cwd, place = await self._workspace(earlier)
         base = maker.spec(name=f"{claim.run.profile}-{claim.card.id}", cwd=cwd, kind="worker")
+        mode = min(base.mode, means.mode or base.mode, key=ORDER.index)
         limits = dataclasses.replace(base.limits, timeout_seconds=means.board.rules.timeout_seconds)
-        spec = dataclasses.replace(base, role=role_text(claim.run.role), limits=limits)
+        spec = dataclasses.replace(base, role=role_text(claim.run.role), limits=limits, mode=mode)
         self._maker, self._spec = maker, spec
         prompt = card_message(details, parents, claim.run)
         fenced = FencedMaker(maker, self.worker, lambda: self.stop(TAKEN))

@@ -59,9 +59,9 @@ class FencedMaker:
         made.toolbox = _Fenced(made.toolbox, self._worker, made.inbox, self._taken)
         return made
 
-    async def on_profile(self, name: str) -> Maker:
+    async def on_profile(self, name: str, *, worker: bool = False) -> Maker:
         """See `Maker.on_profile`."""
-        return await self._maker.on_profile(name)
+        return await self._maker.on_profile(name, worker=worker)
 
     async def probe(self, spec: AgentSpec) -> EndpointDown | None:
         """See `Maker.probe`."""

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from hermes_engine.board import Claim, Failure, Hold, RunOver
 from hermes_engine.errors import EndpointDown, StateError
+from hermes_engine.paths import open_private
 from hermes_engine.sandbox.orphans import end_left_by
 from hermes_engine.store.instances import birth_of
 from hermes_engine.tools.pool import in_thread
@@ -68,7 +71,7 @@ class IsolatedAttempt:
 
     async def probe(self) -> EndpointDown | None:
         """See `Attempt.probe`."""
-        maker = await self._means.maker.on_profile(self._claim.run.profile)
+        maker = await self._means.maker.on_profile(self._claim.run.profile, worker=True)
         return await maker.probe(maker.spec(name="probe", cwd=self._means.cwd, kind="worker"))
 
     async def _run(self) -> EndpointDown | None:
@@ -100,7 +103,7 @@ class IsolatedAttempt:
     async def _started(self) -> asyncio.subprocess.Process:
         isolation = self._isolation
         words = [*isolation.command, self._means.board.slug, *(["--excused"] if self._excused else [])]
-        log = await in_thread(isolation.log.open, "ab") if isolation.log else None
+        log = await in_thread(_appended, isolation.log) if isolation.log else None
         with log or contextlib.nullcontext():
             process = await asyncio.create_subprocess_exec(
                 *words,
@@ -129,3 +132,7 @@ class IsolatedAttempt:
 
     async def _end(self, state: Failure, error: str) -> None:
         await end_run(self._hold, state, error, leaving=lambda: self._leaving)
+
+
+def _appended(path: Path) -> BinaryIO:
+    return os.fdopen(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), "ab")

@@ -59,8 +59,8 @@ class Maker(Protocol):
         """A working agent. Raises ConfigError or UsageError when the spec cannot be met."""
         ...
 
-    async def on_profile(self, name: str) -> Maker:
-        """The maker of agents on another profile. Raises UnknownName, ConfigError."""
+    async def on_profile(self, name: str, *, worker: bool = False) -> Maker:
+        """The maker of agents on another profile; `worker`: of a board's. Raises UnknownName, ConfigError."""
         ...
 
     async def probe(self, spec: AgentSpec) -> EndpointDown | None:

@@ -50,14 +50,13 @@ def run(
 
     slug, cwd = _slug(board), here()
     with _engine(flags, quiet=quiet) as engine, _stopping(engine) as stops:
-        apart = (isolation or engine.resolved.settings.kanban.isolation) == "process"
         blocked = engine.kanban.work(
             slug,
             cwd=cwd,
             workers=workers,
             only=assignee,
             once=once,
-            isolation=worker_process(engine.resolved) if apart else None,
+            isolation=worker_process(engine.resolved, isolation),
         )
     if stops:
         err(_("hermes: interrupted; cards that were at work wait anew"))

@@ -14,6 +14,8 @@ from hermes_tui.person import person
 from hermes_tui.texts import _
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from hermes_engine.board import Card, CardDraft
     from hermes_engine.session import Engine
 
@@ -85,12 +87,19 @@ def _add(host: CommandHost, title: str) -> None:
 def _work(host: CommandHost, verb: str, slug: str) -> None:
     board = host.engine.kanban.board(slug).slug
     if verb == "start":
-        host.engine.kanban.start(board, cwd=host.engine.view(host.session).cwd)
+        have_worked(host.engine, board, host.engine.view(host.session).cwd)
         line = _("The board {board} is worked; /kanban stop ends that.")
     else:
         host.engine.kanban.stop(board)
         line = _("The board {board} is not worked here; cards that were at work wait anew.")
     host.show(Output("text", line.format(board=board)))
+
+
+def have_worked(engine: Engine, slug: str, cwd: Path) -> None:
+    """Has a board worked by this program, by processes of their own where the settings want them. Blocks."""
+    from hermes_tui.leaving_behind import worker_process
+
+    engine.kanban.start(slug, cwd=cwd, isolation=worker_process(engine.resolved, silent=True))
 
 
 def _board(host: CommandHost, slug: str) -> None:

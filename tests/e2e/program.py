@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,11 +39,18 @@ def environment(**extra: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT), "PROMPT_TOOLKIT_NO_CPR": "1", **extra}
 
 
-def hermes(*args: str, stdin: str | bytes = "", cwd: Path | None = None, timeout: float = 60, **env: str) -> Done:
+def hermes(
+    *args: str,
+    stdin: str | bytes = "",
+    cwd: Path | None = None,
+    timeout: float = 60,
+    command: Sequence[str] = COMMAND,
+    **env: str,
+) -> Done:
     """Runs `hermes ARGS` to its end; standard streams are pipes."""
     data = stdin.encode() if isinstance(stdin, str) else stdin
     done = subprocess.run(
-        [*COMMAND, *args],
+        [*command, *args],
         input=data,
         capture_output=True,
         cwd=cwd,

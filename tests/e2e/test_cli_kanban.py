@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import shutil
 import signal
 import stat
 import time
@@ -14,7 +16,7 @@ import pytest
 
 from hermes_engine.board import Boards, CardDraft, Hold, this_owner
 from hermes_engine.paths import Home
-from tests.e2e.program import hermes, start
+from tests.e2e.program import COMMAND, hermes, start
 from tests.e2e.terminal import Terminal
 
 pytestmark = pytest.mark.e2e
@@ -245,6 +247,45 @@ def test_another_programs_file_is_left_as_it_is(isolated_home: Path) -> None:
     assert (isolated_home / "kanban.db").read_bytes() == b"SQLite format 3\0" + b"x" * 200
 
 
+def test_a_board_that_may_not_be_written_is_one_line(isolated_home: Path) -> None:
+    made("x")
+    places = [isolated_home, *isolated_home.rglob("*")]
+    modes = {path: path.stat().st_mode for path in places}
+    for path, mode in modes.items():
+        path.chmod(mode & ~stat.S_IWUSR)
+    try:
+        for words in (["list"], ["create", "y"], ["boards", "create", "web"], ["watch"], ["run", "--once"]):
+            done = hermes("kanban", *words, command=[*powerless(), *COMMAND])
+            assert (done.code, done.out) == (1, ""), words
+            assert done.err.count("\n") == 1, done.err
+            assert "Permission denied" in done.err
+    finally:
+        for path, mode in modes.items():
+            path.chmod(mode)
+    assert hermes("kanban", "list").rows[0][0] == "k1"
+
+
+def powerless() -> list[str]:
+    """What to put before a command so that modes of files bind it too: they do not bind root."""
+    if os.getuid() != 0:
+        return []
+    if shutil.which("setpriv") is None:
+        pytest.skip("root cannot give up its powers over files here (no setpriv)")
+    return ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all"]
+
+
+def test_without_a_model_nothing_is_begun(isolated_home: Path) -> None:
+    assert hermes("tools", "enable", "kanban").code == 0
+    card = made("x")
+    for words in (["run", "--once"], ["run", "--once", "--isolation", "process"], ["plan", "a goal"]):
+        done = hermes("kanban", *words)
+        assert (done.code, done.out) == (2, ""), words
+        assert done.err.count("\n") == 1
+        assert "no model is set up" in done.err
+        assert "--model demo" in done.err, "how to go on"
+    assert hermes("kanban", "show", "k1", "--json").json == card
+
+
 def test_a_database_that_is_not_there_is_one_line_without_its_password(isolated_home: Path) -> None:
     isolated_home.mkdir()
     config = isolated_home / "config.yaml"
@@ -252,7 +293,7 @@ def test_a_database_that_is_not_there_is_one_line_without_its_password(isolated_
     done = hermes("kanban", "list")
     assert done.code == 1
     assert done.err.count("\n") == 1
-    assert "the boards' database" in done.err
+    assert "the boards' database: connection failed" in done.err
     assert "hunter2secret" not in done.err
     assert "hunter2secret" not in hermes("config", "get").out
     config.write_text("kanban: {database_url: 'sqlite:///x'}\n")

@@ -168,6 +168,26 @@ def test_flags_of_one_agent_do_not_pass_to_another_profile_but_its_address_does(
     assert (endpoint.base_url, endpoint.api_key) == (Y, None)
 
 
+def test_flags_of_the_program_speak_of_a_boards_workers_below_what_their_profile_says(home: Path) -> None:
+    write(home / "config.yaml", "model: m0\nlimits: {max_turns: 5}\n")
+    write(home / "profiles/plain/profile.yaml", "description: says nothing\n")
+    write(home / "profiles/own/config.yaml", "model: m2\napprovals: {mode: plan}\nlimits: {max_turns: 7}\n")
+    write(home / "profiles/far/config.yaml", f"base_url: {Y}\n")
+    flags = Overrides(model="m1", base_url=X, api_key="flag-key-1", mode="yolo", max_turns=3, toolsets=())
+    resolved = at(home, flags)
+
+    def told(name: str) -> tuple[str, str, str, int]:
+        other = resolved.with_profile(name, worker=True)
+        endpoint = other.endpoint_for()
+        return endpoint.base_url, endpoint.model, other.mode_for(False), other.settings.limits.max_turns
+
+    assert told("plain") == (X, "m1", "yolo", 3)
+    assert told("own") == (X, "m2", "plan", 7)
+    assert told("far") == (Y, "m0", "yolo", 3), "its own address does not have the flag's model"
+    assert resolved.with_profile("far", worker=True).endpoint_for().api_key is None
+    assert resolved.with_profile("plain", worker=True).settings.toolsets == ("terminal", "file", "delegation")
+
+
 def test_extends_hands_down_settings_and_instructions(home: Path) -> None:
     write(home / "config.yaml", "model: m0\nlimits: {max_turns: 5}\n")
     write(home / "SOUL.md", "soul of the home")

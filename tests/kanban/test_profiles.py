@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from pathlib import Path
 
+import pytest
+
 from hermes_engine.board import CardDraft
 from tests.conftest import Serve
 from tests.e2e.program import hermes
-from tests.kanban.shop import OpenShop, calls_made, finishing, profile, until
+from tests.kanban.shop import OpenShop, board_of, calls_made, finishing, first_line, profile, until
 from tests.server.answers import Answer, Seen, call, say
 
 
@@ -56,6 +59,29 @@ def test_f6_5_a_profiles_own_endpoint_model_and_key_are_used(shop: OpenShop, hom
     assert "terminal" not in seen.tools
     assert {"read_file", "kanban_complete"} <= set(seen.tools), "its card's verbs, whatever its profile lists"
     assert "kanban_list" not in seen.tools
+
+
+@pytest.mark.parametrize("isolation", ["inprocess", "process"])
+def test_flags_of_run_are_for_every_worker_whose_profile_says_nothing_else(
+    home: Path, serve: Serve, work: Path, isolation: str
+) -> None:
+    def script(seen: Seen) -> Answer:
+        if calls_made(seen) == 0:
+            return call("write_file", {"path": "x.txt", "content": "x"})
+        return call("kanban_complete", {"summary": seen.last["content"]})
+
+    server = serve(script)
+    profile(home, "plain")
+    profile(home, "named", model="its-own")
+    (home / "profiles" / "named" / "config.yaml").write_text("model: its-own\napprovals: {mode: yolo}\n")
+    with contextlib.closing(board_of(home)) as board:
+        board.create_all([CardDraft("x", assignee=name) for name in ("default", "plain", "named")])
+        words = ["-m", "typed", "--base-url", server.base_url, "--mode", "plan", "kanban", "run", "--once"]
+        done = hermes(*words, "--isolation", isolation, cwd=work)
+        assert done.code == 0, done.err
+        models = {first_line(seen): seen.body["model"] for seen in server.requests}
+        assert models == {"Card k1: x": "typed", "Card k2: x": "typed", "Card k3: x": "its-own"}
+        assert all("mode" in card.result for card in board.cards()), "no worker is freer than who had it work"
 
 
 def test_f6_6_a_cloned_profile_takes_no_history_and_no_keys(home: Path, serve: Serve, work: Path) -> None:

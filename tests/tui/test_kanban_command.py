@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from hermes_engine.settings import Overrides
 from hermes_tui.commands import complete
 from hermes_tui.commands.kanban import left_off
 from tests.conftest import Serve
-from tests.server.answers import hang, say
+from tests.server.answers import call, hang, say
 from tests.tui.test_commands_run import Desk
 
 pytestmark = pytest.mark.slow
@@ -27,9 +29,9 @@ def desk(serve: Serve, tmp_path: Path, isolated_home: Path) -> Iterator[Open]:
     """Opens front ends on one home, its toolset enabled unless told otherwise."""
     opened: list[Desk] = []
 
-    def start(*answers: object, enabled: bool = True) -> Desk:
+    def start(*answers: object, enabled: bool = True, settings: str = "") -> Desk:
         isolated_home.mkdir(parents=True, exist_ok=True)
-        (isolated_home / "config.yaml").write_text(f"toolsets: [file{', kanban' if enabled else ''}]\n")
+        (isolated_home / "config.yaml").write_text(f"toolsets: [file{', kanban' if enabled else ''}]\n{settings}")
         server = serve(list(answers) or [say("unused")])
         opened.append(Desk(resolve(Overrides(base_url=server.base_url, model="m")), tmp_path))
         return opened[-1]
@@ -98,6 +100,18 @@ def test_a_board_is_worked_from_start_to_stop_and_what_was_left_is_remembered(de
     two.do("/kanban stop")
     assert left_off(two.engine) == []
     assert two.engine.kanban.board().card("k1").status == "ready"
+
+
+def test_workers_are_processes_of_their_own_where_the_settings_want_it(desk: Open, isolated_home: Path) -> None:
+    one = desk(call("kanban_complete", {"summary": "x"}), settings="kanban: {isolation: process}\n")
+    one.engine.kanban.board().create(CardDraft("work"))
+    one.do("/kanban start")
+    one.until(lambda: one.engine.kanban.board().card("k1").status == "done", 60)
+    [run] = one.engine.kanban.board().runs("k1")
+    assert run.owner.pid != os.getpid()
+    log = isolated_home / "logs" / "tasks.log"
+    assert "default-k1" in log.read_text(), "nothing of it goes to the screen"
+    assert stat.S_IMODE(log.stat().st_mode) == 0o600
 
 
 def test_another_board_is_chosen_by_name(desk: Open) -> None:

@@ -313,6 +313,8 @@ class KanbanScreen(KanbanBase):
     def action_work(self) -> None:
         """Starts working this board, or stops."""
 
+        from hermes_tui.commands.kanban import have_worked
+
         async def turn() -> None:
             kanban, slug, cwd = self.deck.engine.kanban, self.deck.slug, self.desk.cwd
             if self.deck.worked:
@@ -320,7 +322,7 @@ class KanbanScreen(KanbanBase):
                 await self.desk.off_loop(lambda: kanban.stop(slug))
                 self.remark(_("This board is no longer worked here"))
             else:
-                await self.desk.off_loop(lambda: kanban.start(slug, cwd=cwd))
+                await self.desk.off_loop(lambda: have_worked(self.deck.engine, slug, cwd))
                 self.remark(_("This board is worked; s stops it"))
             await self.deck.read()
 
