@@ -71,6 +71,11 @@ class Home:
         """Folder of full tool outputs that were cut for the model."""
         return self.root / "outputs"
 
+    @property
+    def drafts(self) -> Path:
+        """Folder of what was written and not sent, a file a chat."""
+        return self.root / "drafts"
+
     def ensure(self) -> Home:
         """Creates the folder, private. Raises StateError when it cannot be used."""
         private_dir(self.root)

@@ -140,7 +140,8 @@ class Desk:
         if self.engine is None:
             return Past()
         try:
-            past = Past(self.engine.sessions().recordings().of_chat(session, KINDS))
+            recorded = self.engine.sessions().recordings().of_chat(session, KINDS)
+            past = Past(recorded, over=not self.engine.busy(session))
             for record in self.engine.tasks.earlier(session):
                 past.add_result(record.ended or 0.0, result_block(kept(record)))
         except HermesError:

@@ -87,7 +87,8 @@ class State:
         days = self._resolved.settings.storage.keep_days
         if days:
             Recordings(self._database).prune(days)
-            prune(self._resolved.home.outputs, days)
+            for folder in (self._resolved.home.outputs, self._resolved.home.drafts):
+                prune(folder, days)
 
     def close(self, *, unused: Iterable[str]) -> None:
         """Writes what waits; drops `unused` chats, where nothing was said or started; ends daemons of our commands."""

@@ -55,7 +55,7 @@ def keep(text: str, outputs: Path, name: str) -> Path:
 
 
 def prune(outputs: Path, keep_days: float) -> int:
-    """Deletes whole texts older than `keep_days`; returns how many."""
+    """Deletes a folder's texts older than `keep_days`; returns how many."""
     limit = time.time() - keep_days * 86_400
     count = 0
     for path in outputs.glob("*.txt") if outputs.is_dir() else ():

@@ -219,5 +219,5 @@ def delete(session: tuple[str, ...], yes: bool) -> None:
             if yes or sure(_("Delete {id} ({name})?").format(id=row.id, name=row.name)):
                 if store is not None:
                     store.delete(row.id)
-                    (Home.from_env().drafts / row.id).unlink(missing_ok=True)
+                    (Home.from_env().drafts / f"{row.id}.txt").unlink(missing_ok=True)
                 out(_("deleted {id}").format(id=row.id))

@@ -44,9 +44,12 @@ class Turn:
 
 
 class Past:
-    """The recorded turns of one chat, oldest first. Calls are known by their ids, thoughts by their words."""
+    """The recorded turns of one chat, oldest first. Calls are known by their ids, thoughts by their words.
 
-    def __init__(self, events: Iterable[Event] = ()) -> None:
+    `over`: nothing runs in it, so that a last turn without an end was cut off with its program.
+    """
+
+    def __init__(self, events: Iterable[Event] = (), *, over: bool = True) -> None:
         self.turns: list[Turn] = []
         self.before: list[Block] = []
         """What stood before the first turn."""
@@ -58,12 +61,25 @@ class Past:
         self._model = ""
         self._replies = 0
         self._thinking: tuple[float, float] | None = None
+        self._begun = False
         for event in events:
             self._take(event)
+        if over:
+            self._cut()
+
+    def _cut(self) -> None:
+        """A turn whose end nobody told: its program died first."""
+        if self._begun and self.turns:
+            self.turns[-1].end.append(
+                NoticeBlock(_("Cut off: the program ended. What was said so far stays."), "stopped")
+            )
+        self._begun = False
 
     def _take(self, event: Event) -> None:
         match event:
             case TurnStarted(prompt=prompt, model=model, time=when):
+                self._cut()
+                self._begun = True
                 self._model, self._replies, self._thinking = model, 0, None
                 if prompt or not self.turns:
                     self.turns.append(Turn(prompt, when))
@@ -93,11 +109,12 @@ class Past:
             self.answered.setdefault(asked.call_id, []).append(block)
 
     def _line(self, event: Event) -> None:
+        self._begun = self._begun and not isinstance(event, TurnFinished)
         block = line_of(event)
         if block is None or not self.turns:
             return
         turn = self.turns[-1]
-        if isinstance(event, TurnFinished) or turn.end:
+        if turn.end or isinstance(event, TurnFinished):
             turn.end.append(block)
         else:
             turn.lines.setdefault(self._replies, []).append(block)
@@ -131,6 +148,8 @@ def line_of(event: Event) -> NoticeBlock | None:
         case ContextCompacted(before_tokens=before, after_tokens=after, dropped=dropped):
             words = _("Context shortened from {before} to {after} tokens; {dropped} messages became a summary")
             return NoticeBlock(words.format(before=count_short(before), after=count_short(after), dropped=dropped))
+        case TurnFinished(status="cancelled", error="handed over"):
+            return NoticeBlock(_("Left working when the program was left."), "stopped")
         case TurnFinished(status="cancelled"):
             return NoticeBlock(_("Stopped. What was said so far stays."), "stopped")
         case TurnFinished(status=status, error=error) if status != "ok":

@@ -157,6 +157,8 @@ class Shell:
         last = next((message for message in reversed(view.messages) if message.role == "assistant"), None)
         if last is not None and last.content:
             self.say("text", last.content)
+        if not view.busy and (last is not view.messages[-1] or last.partial):
+            self.say("text", _("Its last turn was cut off. /retry sends the message again."))
 
     def _results(self, session: str) -> list[Outcome]:
         """What tasks of a chat have brought that nobody has seen yet. Blocks."""

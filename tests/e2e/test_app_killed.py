@@ -58,5 +58,5 @@ def test_a_deleted_chat_leaves_no_draft(serve: Serve, tmp_path: Path) -> None:
         terminal.signal(signal.SIGHUP)
         terminal.ended()
     [file] = drafts.iterdir()
-    assert hermes("sessions", "delete", "-y", file.name).code == 0
+    assert hermes("sessions", "delete", "-y", file.stem).code == 0
     assert not file.exists()

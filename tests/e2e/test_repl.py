@@ -258,3 +258,15 @@ def test_plain_lines_stop_on_ctrl_c_and_leave_on_two(serve: Serve, tmp_path: Pat
         terminal.until("again to leave")
         terminal.send("\x03")
         assert terminal.ended() == 0
+
+
+def test_a_killed_turn_is_told_of_when_its_chat_is_opened_again(serve: Serve, tmp_path: Path) -> None:
+    server = serve([say("hello", first_delay=60)])
+    with shell(server.base_url, cwd=tmp_path) as terminal:
+        terminal.until("❯")
+        terminal.line("wait for me")
+        terminal.until(lambda _: server.open_requests == 1)
+        terminal.signal(signal.SIGKILL)
+        terminal.ended()
+    with shell(server.base_url, "--continue", cwd=tmp_path) as terminal:
+        terminal.until("Its last turn was cut off. /retry sends the message again.")

@@ -107,3 +107,17 @@ def blocks(screen: str) -> list[str]:
     """The transcript's lines."""
     lines = [line[:82].rstrip() for line in screen.split("\n")]
     return [line for line in lines[2:-5] if line.strip()]
+
+
+def test_a_turn_whose_end_nobody_told_was_cut_off_unless_it_runs() -> None:
+    told = Script()
+    events = [told(ev.TurnStarted, prompt="one"), told(ev.ReplyFinished, text="half", partial=True)]
+    messages = [user("one"), Message("assistant", "half", partial=True)]
+    words = "■ Cut off: the program ended. What was said so far stays."
+    assert shown(blocks_of(messages, Past(events)))[-1] == words
+    assert words not in shown(blocks_of(messages, Past(events, over=False)))
+    events += [told(ev.TurnStarted, prompt="two"), told(ev.ReplyFinished, text="ok"), told(ev.TurnFinished)]
+    messages += [user("two"), Message("assistant", "ok")]
+    assert [line for line in shown(blocks_of(messages, Past(events))) if line.startswith(("▌", "■"))] == [
+        "▌ one", words, "▌ two",
+    ]  # fmt: skip

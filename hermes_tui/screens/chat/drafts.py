@@ -68,7 +68,7 @@ class Drafts:
 
     def _write(self, path: Path) -> None:
         with self._lock, suppress(HermesError, OSError):
-            text = self._wanted[1] if self._wanted[0] == path.name else ""
+            text = self._wanted[1] if self._wanted[0] == path.stem else ""
             if text and len(text) <= MOST:
                 write_atomic(private_dir(path.parent) / path.name, text.encode("utf-8", "surrogatepass"), sync=False)
             else:
@@ -78,7 +78,7 @@ class Drafts:
         resolved = self._desk.resolved
         if resolved is None or self._desk.start.ephemeral or not session:
             return None
-        return resolved.home.drafts / session
+        return resolved.home.drafts / f"{session}.txt"
 
 
 def _read(path: Path) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_engine.errors import HermesError
+from hermes_tui.screens.chat.drafts import Drafts
 from hermes_tui.texts import _
 from hermes_tui.widgets.blocks import NoticeBlock, OutputBlock, UserBlock
 from hermes_tui.widgets.prompt import history as history_file
@@ -33,6 +34,7 @@ class Sending:
         self._early: list[tuple[str, UserBlock]] = []
         self._opening = False
         self._back = 0.0
+        self._drafts = Drafts(screen)
         self.set_up: Callable[[], None] | None = None
         """Opens the first-run card; set while no model is set up."""
         self.stay_open: Callable[[], None] | None = None
@@ -103,6 +105,7 @@ class Sending:
     def opened(self) -> None:
         """A chat is open, or could not be opened: what was sent meanwhile goes out."""
         self.set_up, self._opening = None, False
+        self._drafts.opened()
         while self._early and not self._opening:
             text, block = self._early.pop(0)
             self._screen.transcript.take_out(block)

@@ -76,6 +76,8 @@ class Prompt(Horizontal):
         """Asked on Enter: may put a proposal in; True when more is to be written before anything is sent."""
         self.queue_waits: Callable[[], bool] = lambda: False
         """Whether the arrow up on an empty prompt takes a queued message back."""
+        self.changed: Callable[[], None] = lambda: None
+        """Called at each edit."""
         self.label = ""
         """Whom one talks to, where it is not the chat."""
         self._loan: Loan | None = None
@@ -110,6 +112,11 @@ class Prompt(Horizontal):
     def text(self) -> str:
         """The draft as it would be sent: tokens are their texts."""
         return self._area.pastes.expand(self._area.text)
+
+    @property
+    def own_text(self) -> str:
+        """The person's draft as it would be sent, also while the prompt is lent."""
+        return self._area.pastes.expand(self._loan.draft) if self._loan else self.text
 
     @property
     def draft(self) -> str:
@@ -291,6 +298,7 @@ class Prompt(Horizontal):
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         """Tells of an edit."""
         event.stop()
+        self.changed()
         self.post_message(self.Edited())
 
     def on_descendant_focus(self) -> None:
