@@ -78,6 +78,8 @@ class Pace:
     def refused(self, reckoned: float, error: RateLimited) -> None:
         """The server said that it is too much: it took no tokens, and its wait holds for all."""
         self._next_tokens -= reckoned * self._token
+        if error.retry_after is None and time.monotonic() < self._held:
+            return  # it was under way before all began to wait, and says nothing new
         self._refusals += 1
         if error.retry_after is not None:
             wait = min(error.retry_after, LONGEST_NAMED)

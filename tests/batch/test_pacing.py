@@ -112,9 +112,12 @@ def test_without_a_named_wait_only_a_row_of_refusals_holds() -> None:
             pace.refused(0.0, refusal)
         assert pace._held == 0.0
         pace.answered(0.0, Usage(1, 1))
-    for _ in range(pacing.IN_A_ROW + 20):
-        pace.refused(0.0, refusal)
-    assert pace._held - time.monotonic() == pytest.approx(pacing.LONGEST_UNNAMED, abs=1)
+    for seconds in (1, 2, 4, 8, 16, 30, 30):
+        for _ in range(pacing.IN_A_ROW + 20):
+            pace.refused(0.0, refusal)
+        left = pace._held - time.monotonic()
+        assert left == pytest.approx(seconds, abs=0.5), "requests that were under way together are one refusal"
+        pace._held -= left
 
 
 def test_the_servers_wait_holds_for_all_rows_of_a_run(serve: Serve, tmp_path: Path) -> None:
