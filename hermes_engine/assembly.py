@@ -15,11 +15,13 @@ from hermes_engine.agent.context import Context
 from hermes_engine.agent.loop import Agent
 from hermes_engine.agent.prompt import system_prompt
 from hermes_engine.clients import make_client
-from hermes_engine.errors import EndpointDown, ProviderError, SandboxFault, StreamBroken
+from hermes_engine.clients.probing import probed
+from hermes_engine.clients.replicas import ReplicaClient, Replicas
+from hermes_engine.errors import EndpointDown, SandboxFault
 from hermes_engine.events import Event
-from hermes_engine.messages import Message, user
+from hermes_engine.messages import Message
 from hermes_engine.profiles import Resolved
-from hermes_engine.protocols import AgentSpec, Box, Client, Job, Journal, Limits, ModelRequest, Sandbox
+from hermes_engine.protocols import AgentSpec, Box, Client, Job, Journal, Limits, Sandbox
 from hermes_engine.redaction import Redactor
 from hermes_engine.requests import Broker
 from hermes_engine.sandbox.boxed import boxed_env
@@ -46,9 +48,6 @@ Around = Callable[[Client], Client]
 BOUND = ("delegation", "kanban", "session_search")
 """Sets whose tools are made for the agent that has them: see `Assembly.extra_tools`."""
 
-PROBE_SECONDS = 60.0
-"""How long the answer to a probe may take."""
-
 
 class Clients:
     """The clients of one event loop, one for each endpoint and key."""
@@ -61,6 +60,7 @@ class Clients:
         seed: int = 0,
         paced: bool = True,
         around: Around | None = None,
+        replicas: Replicas | None = None,
     ) -> None:
         """Args:
         resolved: settings in effect.
@@ -68,23 +68,39 @@ class Clients:
         seed: of the embedded model.
         paced: whether the embedded model speaks at a person's pace.
         around: puts something around each client made.
+        replicas: servers that stand for one another: a client of one is a client of all.
         """
         self._resolved, self._pool_limit, self._seed, self._paced = resolved, pool_limit, seed, paced
-        self._around = around
+        self._around, self._replicas = around, replicas
         self._clients: dict[tuple[str, str, str | None], Client] = {}
 
     def of(self, endpoint: Endpoint) -> Client:
         """The client of an endpoint, made at the first call."""
         key = (endpoint.kind, endpoint.base_url, endpoint.api_key)
         if key not in self._clients:
-            provider = self._resolved.settings.provider
-            client = make_client(endpoint, provider, pool_limit=self._pool_limit, seed=self._seed, paced=self._paced)
+            several = self._replicas
+            client = (
+                ReplicaClient(several, self._made)
+                if several is not None and endpoint in several
+                else self._made(endpoint)
+            )
             self._clients[key] = self._around(client) if self._around else client
         return self._clients[key]
 
+    def _made(self, endpoint: Endpoint) -> Client:
+        provider = self._resolved.settings.provider
+        return make_client(endpoint, provider, pool_limit=self._pool_limit, seed=self._seed, paced=self._paced)
+
     def on_profile(self, resolved: Resolved) -> Clients:
         """Clients of the same kind for other settings."""
-        return Clients(resolved, pool_limit=self._pool_limit, seed=self._seed, paced=self._paced, around=self._around)
+        return Clients(
+            resolved,
+            pool_limit=self._pool_limit,
+            seed=self._seed,
+            paced=self._paced,
+            around=self._around,
+            replicas=self._replicas,
+        )
 
     async def close(self) -> None:
         """Closes all of them."""
@@ -214,18 +230,7 @@ class Assembly:
     async def probe(self, spec: AgentSpec) -> EndpointDown | None:
         """Asks the model for one token; the error when nobody answers. Any other refusal is an answer."""
         endpoint = self.resolved.endpoint_for(spec.model or None)
-        sampling = {**spec.sampling, "max_tokens": 1}
-        request = ModelRequest(endpoint.model, [user("Hello")], sampling=sampling, extra_body=spec.extra_body)
-        try:
-            async with asyncio.timeout(PROBE_SECONDS):
-                await self.clients.of(endpoint).complete(request)
-        except EndpointDown as error:
-            return error
-        except (TimeoutError, StreamBroken) as error:
-            return EndpointDown(f"the server does not answer ({error or 'too slow'})")
-        except ProviderError:
-            return None
-        return None
+        return await probed(self.clients.of(endpoint), endpoint.model, spec.sampling, spec.extra_body)
 
     async def close(self) -> None:
         """Closes every client."""
@@ -295,7 +300,7 @@ class RowAgents:
         seed: of the embedded model.
         wait_out: called while the endpoint is down, see `agent.ask`.
         deltas: whether pieces of replies are emitted.
-        around: puts something around each client, see `Clients`.
+        around, replicas: see `Clients`.
     """
 
     def __init__(
@@ -307,8 +312,11 @@ class RowAgents:
         wait_out: WaitOut | None = None,
         deltas: bool = False,
         around: Around | None = None,
+        replicas: Replicas | None = None,
     ) -> None:
-        self.clients = Clients(resolved, pool_limit=pool_limit, seed=seed, paced=False, around=around)
+        self.clients = Clients(
+            resolved, pool_limit=pool_limit, seed=seed, paced=False, around=around, replicas=replicas
+        )
         broker = Broker(attended=False)
         self._assembly = Assembly(resolved, broker, clients=self.clients, deltas=deltas, wait_out=wait_out)
         self._supervisor = Supervisor(_unheard)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 from hermes_engine import __version__
@@ -43,7 +44,9 @@ class Books:
         """Identities of the rows that are worked now."""
         self._retrying: set[str] = set()
         """Those of them that failed before."""
-        before = _checkpoint(setup.folder)
+        before = _index(setup.folder.checkpoint)
+        told = _index(setup.folder.statistics).get("replicas")
+        self._replicas_before = [item for item in told if item.get("base_url")] if isinstance(told, list) else []
         self._seconds_before = number(before, "seconds")
         self._invocations = int(number(before, "invocations")) + 1
         self.lost = 0 if plan.ledger.damaged else _lost(before, setup.folder)
@@ -127,12 +130,23 @@ class Books:
             "invocations": self._invocations,
             "workers": self._floor.workers,
             "times": self._floor.times(),
+            "replicas": self._replicas(),
             "throughput": {
                 "rows_per_minute": round(60 * settled / seconds, 2) if seconds else 0.0,
                 "tokens_per_second": round(ledger.tally.usage.total_tokens / seconds, 2) if seconds else 0.0,
             },
             "invalid_lines": lines,
         }
+
+    def _replicas(self) -> list[dict[str, Any]]:
+        """What became of each server in all invocations; those that are named no more got what they got."""
+        found = {item["base_url"]: self._redactor.value(item) for item in self._floor.replicas()}
+        for item in self._replicas_before:
+            if now := found.get(item["base_url"]):
+                now |= {name: now[name] + int(number(item, name)) for name in ("requests", "rows", "downs")}
+            else:
+                found[item["base_url"]] = {**item, "up": False, "in_flight": 0}
+        return list(found.values())
 
     def meet(self, result: RowResult) -> None:
         """Notes what a row's agent was given; `run.json` is written anew when something is new in it."""
@@ -197,10 +211,10 @@ class Books:
             raise StateError(f"cannot write {self._setup.folder.card}: {error.strerror or error}") from error
 
 
-def _checkpoint(folder: RunFolder) -> dict[str, Any]:
-    """The last checkpoint; an unreadable one is an index lost, not a run."""
+def _index(path: Path) -> dict[str, Any]:
+    """What an index file said last; an unreadable one is an index lost, not a run."""
     try:
-        return read_object(folder.checkpoint)
+        return read_object(path)
     except StateError:
         return {}
 

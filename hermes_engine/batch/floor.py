@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -117,12 +117,14 @@ class Floor:
         workers: rows that may be in flight.
         paused: whether no further row is begun.
         seconds: how long the rows took that ended in this invocation.
+        replicas: what became of each server in this invocation, where there are several.
     """
 
     def __init__(self) -> None:
         self.counts: Mapping[str, int] = {}
         self.workers = 0
         self.paused = False
+        self.replicas: Callable[[], list[dict[str, Any]]] = list
         self.seconds: dict[RowName, float] = {}
         self._rows: dict[RowName, RowAtWork] = {}
         self._tools: dict[str, deque[float]] = {}

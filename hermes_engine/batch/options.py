@@ -175,7 +175,8 @@ class BatchOptions(BaseModel):
     @classmethod
     def _addresses(cls, value: Any) -> Any:
         given = (value,) if isinstance(value, str) else value or ()
-        return tuple(dict.fromkeys(url.strip() for text in given for url in _BETWEEN_URLS.split(str(text))))
+        urls = (url.strip() for text in given for url in _BETWEEN_URLS.split(str(text)))
+        return tuple(dict.fromkeys(url for url in urls if url))
 
     @field_validator("api_key", mode="before")
     @classmethod

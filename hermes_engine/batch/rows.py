@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from hermes_engine.batch.job import Job, Row, RowResult, ToolCount
+from hermes_engine.clients.replicas import SEAT, Seat
 from hermes_engine.errors import EndpointDown, SandboxFault, StateError
 from hermes_engine.events import Emitter, Event, Sink, ToolFinished
 from hermes_engine.messages import Message
@@ -84,6 +85,7 @@ async def run_row(
     if reason := job.surroundings.against(row) or _refusal(row):
         return _placeless(reason, toolsets, job)
     started = time.monotonic()
+    SEAT.set(Seat(row.ident))
     ears = _Ears(emit)
     speak = Emitter(ears, session=job.run, run=f"{job.run}:{row.ident}", agent=f"row-{row.index}.{row.sample}")
     folder = _fresh(job.work, row.index)

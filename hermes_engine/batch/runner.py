@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+from hermes_engine.batch.assembled import assembled
 from hermes_engine.batch.books import Books, State
 from hermes_engine.batch.crew import Crew
 from hermes_engine.batch.dataset import Dataset
@@ -20,20 +21,18 @@ from hermes_engine.batch.folder import held
 from hermes_engine.batch.forecast import forecast_of
 from hermes_engine.batch.health import FirstTries, Outage, Rejects
 from hermes_engine.batch.options import BatchOptions
-from hermes_engine.batch.pacing import Pace, PacedClient
 from hermes_engine.batch.plan import Plan, make_plan
 from hermes_engine.batch.quality_preview import quality_of_run
-from hermes_engine.batch.recording import Recording, RecordingClient
+from hermes_engine.batch.recording import Recording
 from hermes_engine.batch.rows import RowAgents
 from hermes_engine.batch.schedule import Schedule
 from hermes_engine.batch.setup import Setup, set_up
 from hermes_engine.batch.statistics import exit_code
-from hermes_engine.batch.steering import MOST_WORKERS, Steering
+from hermes_engine.batch.steering import Steering
 from hermes_engine.batch.writer import Writer
 from hermes_engine.errors import HermesError, UsageError
 from hermes_engine.events import BatchFinished, BatchStarted, Emitter, Notice, Sink
 from hermes_engine.profiles import Resolved
-from hermes_engine.protocols import Client
 from hermes_engine.redaction import Redactor
 
 T = TypeVar("T")
@@ -104,7 +103,7 @@ class BatchRun:
     ) -> None:
         self.options, self.resolved = options, resolved
         self._sink = sink
-        self._make_agents = make_agents or _assembled
+        self._make_agents = make_agents or (lambda setup, outage: assembled(setup, outage, self.floor))
         self._only = only
         self.floor = Floor()
         self._lock = threading.RLock()  # `stop` may interrupt its own thread, from a signal
@@ -359,21 +358,6 @@ class BatchRun:
             self._tell(
                 "warning", f"the dataset has changed since the last time; rows are found by content ({gone} removed)"
             )
-
-
-def _assembled(setup: Setup, outage: Outage) -> RowAgents:
-    from hermes_engine import assembly  # loads clients and tools, which tests of a run do without
-
-    options = setup.options
-    pace = Pace(options.requests_per_minute, options.tokens_per_minute, outage.tell)
-
-    def around(client: Client) -> Client:
-        return PacedClient(RecordingClient(client) if options.record else client, pace)
-
-    # there may be more workers later; connections that nobody opens cost nothing
-    return assembly.RowAgents(
-        setup.resolved, pool_limit=MOST_WORKERS, seed=setup.seed, wait_out=outage.wait_out, around=around
-    )
 
 
 def _sandbox_told(setup: Setup) -> str:

@@ -45,7 +45,7 @@ def run(tmp_path: Path, server: ScriptedServer | str, rows: list[Any] | None = N
         dataset(tmp_path / "prompts.jsonl", rows)
     url = server if isinstance(server, str) else server.base_url
     events: list[Event] = []
-    given = options(tmp_path, **{"model": "scripted", "base_url": url, **values})
+    given = options(tmp_path, **{"model": "scripted", **({"base_url": url} if url else {}), **values})
     return Batch(BatchRun(given, resolve(Overrides()), events.append).run(), events)
 
 
