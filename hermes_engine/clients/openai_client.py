@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from hermes_engine.clients import faults
-from hermes_engine.clients.dialects import dialect_of, effort_fields, sampling_fields
+from hermes_engine.clients.dialects import dialect_of, effort_fields, sampling_fields, with_further
 from hermes_engine.clients.listing import ModelListing
 from hermes_engine.clients.prices import Price, PriceTable, costed
 from hermes_engine.clients.reading import ReplyReader
@@ -67,7 +67,7 @@ class OpenAIClient:
         self._reuse = reuse
         self._prices = _table(provider, prices)
         self._writer = BodyWriter(provider.send_reasoning)
-        self._dialect = dialect_of(endpoint.base_url)
+        self._dialect = dialect_of(endpoint.base_url, provider.send_effort)
         self._key = (endpoint.api_key or "").strip()
         self._secrets = (self._key,) if len(self._key) >= SHORTEST_SECRET else ()
         self._base_url, self._user = parted(endpoint.base_url)
@@ -137,14 +137,14 @@ class OpenAIClient:
 
     def _fields(self, request: ModelRequest) -> dict[str, Any]:
         fields = sampling_fields(request.sampling, self._dialect)
-        if (effort := self._effort(request)) != "none":
+        if (effort := self._effort(request)) != "none" or self._dialect.effort_in_template:
             fields |= effort_fields(effort, self._dialect)
-        return fields | self._provider.extra_body | dict(request.extra_body)
+        return with_further(fields, self._provider.extra_body, request.extra_body)
 
     def _spared(self, request: ModelRequest) -> dict[str, Any]:
         """Fields without which a request is asked again where a server refuses them, and from then on."""
         fields: dict[str, Any] = {"stream_options": {"include_usage": True}} if self._provider.stream_usage else {}
-        if self._effort(request) == "none":
+        if self._effort(request) == "none" and not self._dialect.effort_in_template:
             fields |= effort_fields("none", self._dialect)
         given = self._provider.extra_body.keys() | request.extra_body.keys()
         return {name: value for name, value in fields.items() if name not in self._refused | given}

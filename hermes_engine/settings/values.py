@@ -20,6 +20,7 @@ DEFAULT_PROFILE = "default"
 
 Mode = Literal["ask", "edits", "plan", "auto", "yolo"]
 ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
+SendEffort = Literal["auto", "reasoning_effort", "reasoning", "enable_thinking", "thinking", "template_effort"]
 
 
 def _number(value: Any) -> Any:
@@ -190,6 +191,8 @@ class ProviderSettings(Section):
     """Tokens the model can hold, for servers that do not tell."""
     reasoning_effort: ReasoningEffort | None = None
     """none | minimal | low | medium | high | xhigh; null leaves it to the server."""
+    send_effort: SendEffort = "auto"
+    """auto | reasoning_effort | reasoning | enable_thinking | thinking | template_effort: how it is sent."""
     extra_body: dict[str, Any] = Field(default_factory=dict)
     """Further fields of every request, as the server documents them."""
     prices: dict[str, Price] = Field(default_factory=dict)

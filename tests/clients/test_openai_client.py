@@ -84,6 +84,24 @@ async def test_the_request_holds_tools_sampling_and_extra_fields(talk: Talk) -> 
     assert "tools" not in server.requests[1].body
 
 
+@pytest.mark.parametrize(("effort", "thinks"), [("high", True), ("none", False)])
+async def test_a_switch_of_the_chat_template_goes_out_beside_its_other_variables(
+    talk: Talk, effort: str, thinks: bool
+) -> None:
+    kwargs = {"chat_template_kwargs": {"preserve_thinking": True}}
+    client, server = talk(
+        [scripted.say("x")], extra_body=kwargs, reasoning_effort=effort, send_effort="enable_thinking"
+    )
+    await client.complete(ModelRequest("m", [user("hi")]))
+    await client.complete(ModelRequest("m", [user("hi")], extra_body={"chat_template_kwargs": {"enable_thinking": 7}}))
+    sent = [seen.body["chat_template_kwargs"] for seen in server.requests]
+    assert sent == [
+        {"enable_thinking": thinks, "preserve_thinking": True},
+        {"enable_thinking": 7, "preserve_thinking": True},
+    ]
+    assert "reasoning_effort" not in server.requests[0].body
+
+
 async def test_the_key_goes_into_one_header_and_nothing_of_the_environment_goes_out(
     serve: Serve, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:

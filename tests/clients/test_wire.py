@@ -177,6 +177,32 @@ def test_efforts_are_said_as_the_service_wants_them(url: str, effort: str | None
     assert effort_fields(effort, dialect_of(url)) == fields
 
 
+@pytest.mark.parametrize(
+    ("way", "high", "none"),
+    [
+        ("reasoning_effort", {"reasoning_effort": "high"}, {"reasoning_effort": "none"}),
+        ("reasoning", {"reasoning": {"effort": "high"}}, {"reasoning": {"enabled": False}}),
+        (
+            "enable_thinking",
+            {"chat_template_kwargs": {"enable_thinking": True}},
+            {"chat_template_kwargs": {"enable_thinking": False}},
+        ),
+        ("thinking", {"chat_template_kwargs": {"thinking": True}}, {"chat_template_kwargs": {"thinking": False}}),
+        (
+            "template_effort",
+            {"chat_template_kwargs": {"reasoning_effort": "high"}},
+            {"chat_template_kwargs": {"reasoning_effort": "none"}},
+        ),
+    ],
+)
+@pytest.mark.parametrize("url", ["https://openrouter.ai/api/v1", "http://127.0.0.1:8000/v1"])
+def test_efforts_are_said_as_a_setting_wants_them(url: str, way: Any, high: Any, none: Any) -> None:
+    dialect = dialect_of(url, way)
+    assert effort_fields("high", dialect) == high
+    assert effort_fields("none", dialect) == none
+    assert effort_fields(None, dialect) == {}
+
+
 def test_the_answer_limit_has_another_name_at_openai() -> None:
     sampling = {"max_tokens": 5, "top_p": 1}
     assert sampling_fields(sampling, dialect_of("https://api.openai.com/v1")) == {
