@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import secrets
-from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,9 @@ from hermes_engine.store.recordings import Recordings
 from hermes_engine.store.sessions import SessionRow, SessionStore
 from hermes_engine.tools.result import prune
 from hermes_engine.toolsets import expand
+
+NEWEST = 2
+"""Runs of a conversation in which something new may have been recorded."""
 
 log = logging.getLogger(__name__)
 
@@ -210,10 +213,12 @@ class State:
         """What other processes ask of this one."""
         return self.orders.take(self.instance) if self._changes.changed() else ()
 
-    def events(self, session: str) -> Iterator[Event]:
-        """Everything recorded of a conversation, run by run."""
+    def events(self, session: str, since: Mapping[str, int] | None = None) -> Iterator[Event]:
+        """What is recorded of a conversation, run by run; with `since` only of its newest runs, from there on."""
         recordings = Recordings(self._database)
-        return (event for run in recordings.runs(session) for event in recordings.events(run.id))
+        runs, known = recordings.runs(session), since or {}
+        newest = runs if since is None else runs[-NEWEST:]
+        return (event for run in newest for event in recordings.events(run.id, known.get(run.id, 0)))
 
     def keep(self, session: str, key: str, value: Any) -> None:
         """Saves one fact about a chat: title, model, mode, toolsets or (added up) usage."""

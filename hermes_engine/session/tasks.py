@@ -126,17 +126,24 @@ class Tasks:
         self._delegation.begin(task, prompt)
         return self._row(task)
 
-    def tell(self, agent: str, text: str) -> AgentRow:
+    def tell(self, agent: str, text: str) -> AgentRow | None:
         """Says something to an agent: before its next step while it works; one that has ended goes on with it.
 
-        Blocks for the disk when it has ended. Raises UsageError: no such agent, or a batch run.
+        Blocks for the disk when it does not work here. Raises UsageError: no such agent, or a batch run.
+
+        Returns:
+            the agent that hears it, None when another program was asked to tell it.
         """
         if not text.strip():
             raise UsageError("the message is empty")
         row = self._supervisor.row(agent)
         talk = self._open.get(row.session if row else self.record(agent).session)
         if talk is None:
-            return self._run(self._again(self.record(agent), text))
+            record = self.record(agent)
+            if record.id in {one.id for one in self.elsewhere()}:
+                self.order("steer", record.id, {"text": text})
+                return None
+            return self._run(self._again(record, text))
         self._soon(lambda: self._open.setdefault(talk.id, talk).say(text))  # it may have ended just now
         return self._row(talk)
 
@@ -217,12 +224,14 @@ class Tasks:
         for agent in agents:
             self._soon(partial(self._supervisor.forget, agent))
 
-    def events(self, session: str) -> Iterator[Event]:
-        """Everything said in a conversation until now, run by run. Blocks."""
+    def events(self, session: str, since: Mapping[str, int] | None = None) -> Iterator[Event]:
+        """Everything said in a conversation until now, run by run; with `since` (run → number of the last event that
+        is known) what came after that. Blocks.
+        """
 
         def read(state: State) -> Iterator[Event]:
             state.recorder.flush()
-            return state.events(session)
+            return state.events(session, since)
 
         return self._read(read)
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hermes_engine.errors import UsageError
+from hermes_engine.events import ApprovalAsked, QuestionAsked, from_json
 from hermes_engine.messages import NO_USAGE, Usage
 from hermes_engine.store.database import Database, clean
 from hermes_engine.store.instances import Instances
@@ -77,6 +78,15 @@ class AgentRecord:
     def live(self) -> bool:
         """Whether it has not come to its end."""
         return self.ended is None
+
+    @property
+    def asks(self) -> ApprovalAsked | QuestionAsked | None:
+        """The event of what it waits to be told, None when that is nothing."""
+        try:
+            event = from_json(json.loads(self.request)) if self.request and self.live else None
+        except (ValueError, TypeError):
+            return None
+        return event if isinstance(event, (ApprovalAsked, QuestionAsked)) else None
 
 
 Names = list[str]

@@ -209,12 +209,12 @@ def cancel(task: str) -> None:
 @click.argument("answer", metavar="once|session|no|TEXT...", nargs=-1, required=True)
 def answer(task: str, answer: tuple[str, ...]) -> None:
     """Answer what a task waits to be told."""
-    from hermes_engine.events import ApprovalAsked, QuestionAsked, from_json
+    from hermes_engine.events import ApprovalAsked
     from hermes_tui.commands.answers import read_answer
 
     with _found(task) as (store, record):
-        asked = from_json(json.loads(record.request)) if record.request and record.live else None
-        if not isinstance(asked, (ApprovalAsked, QuestionAsked)):
+        asked = record.asks
+        if asked is None:
             raise UsageError(_("{name} {id} asks nothing").format(name=record.name, id=record.id))
         said = read_answer(asked, " ".join(answer))
         if said is None:

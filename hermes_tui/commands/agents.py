@@ -160,6 +160,25 @@ def _stop_elsewhere(host: CommandHost, name: str, here: Sequence[str]) -> None:
     host.show(Output("text", words.format(name=called(record))))
 
 
+def _tell_elsewhere(host: CommandHost, args: str, here: Sequence[str]) -> None:
+    """Asks the program that runs an agent to tell it something; else it was meant for this chat. Blocks."""
+    name, _blank, text = args.partition(" ")
+    try:
+        away = records(host)[1]
+        record = named(away, name)
+        if record is None:
+            _no_agent(host, args, [*here, *(record.name for record in away)])
+            return
+        if not text.strip():
+            raise UsageError(_("what should it be told?"), hint=f"/steer {name} TEXT")
+        host.engine.tasks.order("steer", record.id, {"text": text.strip()})
+    except HermesError as error:
+        host.show(Output("error", error.line))
+        return
+    words = _("{name} works in another program; it hears it before its next step.")
+    host.show(Output("text", words.format(name=called(record))))
+
+
 def _beside(host: CommandHost) -> list[AgentRow]:
     return [row for row in _at_work(host) if row.kind != "batch" and row.session != host.session]
 
@@ -197,7 +216,7 @@ def steer(host: CommandHost, args: str) -> None:
     beside, rest = _beside(host), rest.strip()
     row = named([row for row in beside if name != CHAT or row.kind != "chat"], name)
     if row is None and name != CHAT:
-        _no_agent(host, args, [row.name for row in beside])
+        host.in_background(lambda: _tell_elsewhere(host, args, [row.name for row in beside]))
         return
     if not rest:
         raise UsageError(_("what should it be told?"), hint=f"/steer {name} TEXT")

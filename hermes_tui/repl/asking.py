@@ -40,8 +40,18 @@ class Asking:
             first = next(iter(self.waiting)) == event.request
             del self.waiting[event.request]
             following = next(iter(self.waiting.values()), None)
-            if first and following in self._shell.engine.broker.pending():  # the answer may have been for it too
+            pending = {asked.request for asked in self._shell.engine.broker.pending()}
+            if first and following and following.request in pending:  # the answer may have been for it too
                 self._show(following)
+
+    def only(self, agent: str, request: Asked | None) -> None:
+        """Of an agent in another program just this waits, or nothing."""
+        for asked in [one for one in self.waiting.values() if one.agent == agent]:
+            if request is None or asked.request != request.request:
+                self.hear(RequestSettled(request=asked.request))
+        if request is not None and request.request not in self.waiting:
+            self.hear(request)
+        self._shell.front.changed()
 
     def _show(self, request: Asked) -> None:
         self._shown_at = time.monotonic()
@@ -69,7 +79,8 @@ class Asking:
         if time.monotonic() - self._shown_at < ANSWER_DELAY_SECONDS:
             self._shell.say("error", _("A question came up just now; press Enter again to answer it."))
             return False
-        self._shell.engine.answer(request.request, answer)
+        if not self._shell.engine.answer(request.request, answer) and request.agent == self._shell.watch.agent:
+            self._shell.watch.answer(request.request, answer)
         return True
 
     def _own(self, request: Asked) -> bool:
@@ -81,7 +92,7 @@ class Asking:
 
     def _asker(self, request: Asked) -> str:
         row = self._shell.engine.supervisor.row(request.agent)
-        return one_line(row.name, 40) if row else ""
+        return one_line(row.name, 40) if row else self._shell.watch.name
 
     @property
     def prompt(self) -> str:

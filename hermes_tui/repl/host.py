@@ -85,7 +85,7 @@ class ShellHost:
 
     def steer(self, text: str) -> None:
         """Sends a text into the running turn."""
-        self._shell.steer(text)
+        self._shell.front.post(lambda: self._shell.steer(text))
 
     def new_session(self) -> None:
         """Starts an empty chat."""

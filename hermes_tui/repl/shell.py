@@ -108,7 +108,7 @@ class Shell:
         self.cwd = opening.cwd
         self.failed = 0
         self._shown: set[str] = set()
-        self._left = threading.Event()
+        self.left = threading.Event()
         self.asking = Asking(self)
         self.watch = Watch(self, attended=attended)
         self.going = Going(self, attended=attended)
@@ -174,7 +174,7 @@ class Shell:
             if session == self.session:
                 self.show_results([outcome for outcome in brought if outcome.id not in self._shown])
 
-        while not self._left.wait(LOOK_SECONDS):
+        while not self.left.wait(LOOK_SECONDS):
             session = self.session
             if brought := self._results(session):
                 self.front.post(partial(show, session, brought))
@@ -297,7 +297,7 @@ class Shell:
 
     def close(self, *, hung_up: bool = False) -> None:
         """Ends the engine; blocks for up to a few seconds. `hung_up`: the terminal has gone."""
-        self._left.set()
+        self.left.set()
         self.going.close(hung_up=hung_up)
 
     # -- changing the chat ----------------------------------------------------------------------------------------

@@ -5,7 +5,9 @@ those of the chat wait. Knows no terminal.
 from __future__ import annotations
 
 import dataclasses
+import threading
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from hermes_engine.errors import HermesError
@@ -16,7 +18,12 @@ from hermes_tui.printing.lines import EventLines, Line
 from hermes_tui.texts import _
 
 if TYPE_CHECKING:
+    from hermes_engine.requests import Answer
+    from hermes_engine.store.agents import AgentRecord
     from hermes_tui.repl.shell import Shell
+
+FOLLOW_SECONDS = 0.7
+"""Between two looks at what an agent of another program does."""
 
 
 class Watched:
@@ -26,12 +33,13 @@ class Watched:
         agent, session, name: of the watched one.
         held: the chat's own lines meanwhile.
         over: whether it has ended.
+        away: whether it works in another program.
     """
 
     def __init__(self, agent: str, session: str, name: str) -> None:
         self.agent, self.session, self.name = agent, session, one_line(name, 40)
         self.held: list[Line] = []
-        self.over = False
+        self.over = self.away = False
         self._lines = EventLines(session, starts=True, children=True)
         self._early: list[Event] | None = []
 
@@ -75,6 +83,11 @@ class Watch:
         return self._watched.agent if self._watched else ""
 
     @property
+    def name(self) -> str:
+        """Of who is watched."""
+        return self._watched.name if self._watched else ""
+
+    @property
     def prompt(self) -> str:
         """The words before the cursor."""
         return _("{name} · Enter goes back ❯ ").format(name=self._watched.name) if self._watched else "❯ "
@@ -87,7 +100,8 @@ class Watch:
         engine, front = self._shell.engine, self._shell.front
         record = engine.tasks.record(agent)
         watched = Watched(record.id, record.session, record.name)
-        if self._attended and engine.supervisor.at_work(record.id):
+        watched.away = record.id in {one.id for one in engine.tasks.elsewhere()}
+        if self._attended and (watched.away or engine.supervisor.at_work(record.id)):
             front.post(lambda: self._look_at(watched))
         past = list(engine.tasks.events(record.session))
 
@@ -97,6 +111,38 @@ class Watch:
             self._gone()
 
         front.post(begin)
+        if self._attended and watched.away:
+            known = {event.run: event.seq for event in past}
+            threading.Thread(target=self._follow, args=(watched, known), name="hermes-watch", daemon=True).start()
+
+    def _follow(self, watched: Watched, known: dict[str, int]) -> None:
+        """Reads on what an agent of another program does, up to its end or until nobody watches. For a thread."""
+        tasks = self._shell.engine.tasks
+
+        def heard(record: AgentRecord, events: Sequence[Event]) -> None:
+            if self._watched is watched:
+                for event in events:
+                    self._shell.front.put(watched.feed(event))
+                self._shell.asking.only(watched.agent, record.asks)
+                self._gone()
+
+        while True:
+            try:
+                record, fresh = tasks.record(watched.agent), list(tasks.events(watched.session, known))
+            except (HermesError, RuntimeError):  # the latter from an engine that is being closed
+                return
+            known.update({event.run: event.seq for event in fresh})
+            if not record.live:
+                fresh.append(AgentFinished(agent=record.id, state=record.state))
+            self._shell.front.post(partial(heard, record, fresh))
+            if not record.live or self._shell.left.wait(FOLLOW_SECONDS) or self._watched is not watched:
+                return
+
+    def answer(self, request: str, answer: Answer) -> None:
+        """Answers what the watched one asks in another program: by an order."""
+        payload = {"request": request, "choice": answer.choice, "note": answer.note}
+        order = partial(self._shell.engine.tasks.order, "answer", self.agent, payload)
+        self._shell.host.in_background(order)
 
     def _look_at(self, watched: Watched) -> None:
         self.end()
@@ -121,6 +167,8 @@ class Watch:
         watched, self._watched = self._watched, None
         if watched is None:
             return False
+        if watched.away:
+            self._shell.asking.only(watched.agent, None)
         self._shell.front.put(watched.held)
         self._shell.front.changed()
         return True

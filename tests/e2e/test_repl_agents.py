@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ from tests.e2e.program import hermes
 from tests.e2e.test_repl import shell
 from tests.e2e.test_tasks import soon, states
 from tests.server.answers import Answer, Seen, call, hang, say
-from tests.work.dead import killed_at_work
+from tests.work.dead import at_work, killed_at_work
 from tests.work.support import by_prompt, first_user, spawn
 
 pytestmark = pytest.mark.e2e
@@ -204,3 +206,51 @@ def test_a_lost_terminal_can_leave_work_behind(serve: Serve, tmp_path: Path) -> 
         terminal.signal(signal.SIGHUP)
         assert terminal.ended() == 130
     assert soon(lambda: "done" in states().values())
+
+
+def heard_orders(kind: str) -> bool:
+    """Whether another program took an order of this kind."""
+    with closing(sqlite3.connect(Home.from_env().state_db)) as connection:
+        return bool(connection.execute("SELECT 1 FROM orders WHERE kind = ? AND taken > 0", (kind,)).fetchone())
+
+
+def test_an_agent_of_another_program_is_watched_answered_told_and_ends(serve: Serve, tmp_path: Path) -> None:
+    write = call("write_file", {"path": "a.txt", "content": "x"})
+    server = serve(by_prompt({"hello": say("hi"), "slow": [write, WAITS, say("all found")]}))
+    (tmp_path / "other").mkdir()
+    with (
+        at_work(server, tmp_path / "other", ["slow look"], mode="ask"),
+        shell(server.base_url, cwd=tmp_path) as terminal,
+    ):
+        terminal.until("❯")
+        terminal.line("/attach slow")
+        terminal.until("── slow: slow look")
+        terminal.until("◆ slow: Write a.txt")
+        terminal.pump(ANSWER_DELAY_SECONDS + 0.1)
+        terminal.line("1")
+        terminal.until("Run while [")
+        assert (tmp_path / "other" / "a.txt").read_text() == "x"
+        terminal.line("and be quick")
+        terminal.until("at the next step: and be quick")
+        terminal.until(lambda _: heard_orders("steer"))
+        (tmp_path / "other" / "go").touch()
+        terminal.until("all found")
+        terminal.until("── slow: done")
+        terminal.until(lambda _: "Enter goes back" not in terminal.screen.rstrip().splitlines()[-2])
+        terminal.line("hello")
+        terminal.until("hi")
+    assert "and be quick" in [message["content"] for seen in server.requests for message in seen.messages]
+
+
+def test_steer_reaches_an_agent_of_another_program(serve: Serve, tmp_path: Path) -> None:
+    server = serve(by_prompt({"hello": say("hi"), "slow": [WAITS, say("all found")]}))
+    (tmp_path / "other").mkdir()
+    with at_work(server, tmp_path / "other", ["slow look"]), shell(server.base_url, cwd=tmp_path) as terminal:
+        terminal.until("❯")
+        terminal.line("/steer nobody do it")
+        terminal.until("unknown running agent 'nobody'; valid: main, slow")
+        terminal.line("/steer slow look in the cellar too")
+        terminal.until("slow (slow look) works in another program; it hears it before its next step.")
+        terminal.until(lambda _: heard_orders("steer"))
+        (tmp_path / "other" / "go").touch()
+        assert server.wait_until(lambda: server.requests[-1].last.get("content") == "look in the cellar too")

@@ -5,7 +5,6 @@ events as they come. The drawing is the chat's own presenter. Knows the desk; no
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -22,7 +21,6 @@ from hermes_engine.events import (
     ToolFinished,
     TurnFinished,
     UsageReported,
-    from_json,
 )
 from hermes_engine.messages import CANCELLED_RESULT, Message
 from hermes_tui.presenter.chat import ChatPresenter
@@ -34,7 +32,7 @@ from hermes_tui.texts import _
 from hermes_tui.widgets.blocks import AnswerBlock, Block, NoticeBlock, RequestBlock, ToolBlock, UserBlock
 
 if TYPE_CHECKING:
-    from hermes_engine.session import Engine, SessionView
+    from hermes_engine.session import SessionView
     from hermes_tui.desk import Desk
     from hermes_tui.screens.agents.book import AgentsBook
     from hermes_tui.screens.agents.items import AgentItem
@@ -114,13 +112,13 @@ class Talk:
             self.presenter.ask(event)
         self._opened = True
 
-    def _recorded(self, item: AgentItem) -> list[Event]:
-        """Blocks. What is recorded of it."""
+    def _recorded(self, item: AgentItem, since: dict[str, int] | None = None) -> list[Event]:
+        """Blocks. What is recorded of it, all of it or `since` then."""
         engine = self._desk.engine
         if engine is None or not item.session or item.kind == "batch":
             return []
         try:
-            return list(engine.tasks.events(item.session))
+            return list(engine.tasks.events(item.session, since))
         except HermesError:
             return []
 
@@ -188,8 +186,8 @@ class Talk:
     def _asked(self, item: AgentItem) -> list[ApprovalAsked | QuestionAsked]:
         """What it waits to be told."""
         if item.place == "elsewhere":
-            asked = request_of(item)
-            return [asked] if asked is not None else []
+            request = request_of(item)
+            return [request] if request is not None else []
         engine = self._desk.engine
         return [event for event in engine.broker.pending() if event.session == item.session] if engine else []
 
@@ -233,17 +231,15 @@ class Talk:
             self._following = asyncio.create_task(self._read_on(item), name="agent elsewhere")
 
     async def _read_on(self, item: AgentItem) -> None:
-        engine, opening, before = self._desk.engine, self._opening, dict(self._read)
-        if engine is None:
-            return
-        fresh = await self._desk.off_loop(lambda: _since(engine, item.session, before))
+        opening, before = self._opening, dict(self._read)
+        fresh = await self._desk.off_loop(lambda: self._recorded(item, before))
         if opening != self._opening:
             return
         self._read.update({event.run: event.seq for event in fresh})
         self.take(fresh)
         self._away = item.live
-        if (asked := request_of(item)) is not None:
-            self.presenter.ask(asked)
+        if (request := request_of(item)) is not None:
+            self.presenter.ask(request)
 
     def answered(self, block: RequestBlock) -> None:
         """An answer is on its way to another program: it is asked no more here."""
@@ -285,23 +281,9 @@ def _last_turn(recorded: Sequence[Event]) -> list[Event] | None:
     return [event for event in recorded if event.run == recorded[-1].run]
 
 
-def _since(engine: Engine, session: str, read: dict[str, int]) -> list[Event]:
-    """Blocks. What was recorded of a conversation since."""
-    try:
-        recordings = engine.sessions().recordings()
-        runs = recordings.runs(session)[-2:]
-        return [event for run in runs for event in recordings.events(run.id, read.get(run.id, 0))]
-    except HermesError:
-        return []
-
-
 def request_of(item: AgentItem) -> ApprovalAsked | QuestionAsked | None:
     """What an agent's record says that it asks."""
-    try:
-        event = from_json(json.loads(item.record.request)) if item.record and item.record.request else None
-    except (ValueError, TypeError):
-        return None
-    return event if isinstance(event, (ApprovalAsked, QuestionAsked)) else None
+    return item.record.asks if item.record else None
 
 
 def _cut_off(blocks: Iterable[Block]) -> None:
