@@ -89,6 +89,7 @@ class Board(Verbs):
         by_card = row["reviewer"] if row["phase"] == "review" else row["assignee"]
         name = line(profile or by_card or "a person")
         check("claim", id_of(row["number"]), row["status"])
+        transaction.look_at_clock()  # a parent may have been done since this began, and no run begins before that
         run = transaction.one(
             "INSERT INTO runs (card, token, role, profile, machine, boot, pid, birth, instance, host, started,"
             " heartbeat, lease, expires) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?) RETURNING *",

@@ -38,6 +38,8 @@ class Dialect(Protocol):
     """Ends a SELECT whose row this transaction is going to change."""
     skip_locked: str
     """The same, passing over rows that others hold."""
+    clock: str
+    """SELECT of the database's clock, as `now`."""
 
     def snapshot(self) -> AbstractContextManager[Transaction]:
         """Reads that see one state of the board and change nothing."""
@@ -78,7 +80,7 @@ class Transaction:
 
     Attributes:
         execute: runs one statement of the dialect's own spelling.
-        now: seconds since the epoch by the database's clock, the same for the whole transaction.
+        now: seconds since the epoch by the database's clock, the same until it is looked at again.
         dialect: whose it is.
         wrote: whether anything was changed; who changed nothing wakes nobody.
     """
@@ -98,6 +100,12 @@ class Transaction:
         """The first row, or None."""
         rows = self.all(sql, *values)
         return rows[0] if rows else None
+
+    def look_at_clock(self) -> None:
+        """Makes `now` the present: what was read since this began may have been written since it began."""
+        found = self.one(self.dialect.clock)
+        assert found is not None
+        self.now = float(found["now"])
 
     def change(self, sql: str, *values: Any) -> int:
         """Runs a statement that changes rows; how many it changed."""

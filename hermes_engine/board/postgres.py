@@ -78,6 +78,7 @@ class PostgresBoard:
 
     locked = " FOR UPDATE"
     skip_locked = " FOR UPDATE SKIP LOCKED"
+    clock = "SELECT extract(epoch FROM clock_timestamp())::float8 AS now"
 
     def __init__(self, server: _Server, schema: str) -> None:
         self._server = server
@@ -135,7 +136,7 @@ class PostgresBoard:
             try:
                 if first is not None:
                     first(execute)
-                found = execute("SELECT extract(epoch FROM clock_timestamp())::float8 AS now").fetchone()
+                found = execute(self.clock).fetchone()
                 yield Transaction(execute, float(found["now"]) if found else 0.0, self)
                 execute("COMMIT")
             except BaseException:

@@ -22,7 +22,6 @@ from hermes_engine.errors import StateError
 from hermes_engine.store.database import Database, Migration
 
 _SERIAL = "INTEGER PRIMARY KEY AUTOINCREMENT"
-_NOW = "SELECT (julianday('now') - 2440587.5) * 86400.0"
 _LOOK_SECONDS = 0.1
 
 
@@ -46,6 +45,7 @@ class SqliteBoard:
 
     locked = ""
     skip_locked = ""
+    clock = "SELECT (julianday('now') - 2440587.5) * 86400.0 AS now"
 
     def __init__(self, path: Path | None) -> None:
         self._database = Database.temporary(MIGRATIONS) if path is None else Database(path, MIGRATIONS)
@@ -79,7 +79,7 @@ class SqliteBoard:
         def execute(sql: str, values: Sequence[Any]) -> sqlite3.Cursor:
             return connection.execute(sql, values)
 
-        return Transaction(execute, float(connection.execute(_NOW).fetchone()[0]), self)
+        return Transaction(execute, float(connection.execute(self.clock).fetchone()[0]), self)
 
 
 def _same_file(path: Path) -> Callable[[], None]:

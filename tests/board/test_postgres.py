@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from contextlib import closing
+from typing import Any
 
 import pytest
 
-from hermes_engine.board import Board
+from hermes_engine.board import Board, claims
+from hermes_engine.board.dialect import marks
 from hermes_engine.errors import ConfigError, StateError
 from tests.board.support import Place, draft, take
 
@@ -46,6 +49,26 @@ def test_a_claim_passes_over_a_card_that_another_holds(place: Place) -> None:
             other.execute('SELECT * FROM "hermes_board_default".cards WHERE number = 1 FOR UPDATE')
             assert take(board)[0].card.id == "k2", "it does not wait for k1"
         assert take(board)[0].card.id == "k1"
+
+
+def test_a_claim_begins_after_what_it_saw_done(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(place.open()) as board, closing(place.open()) as other:
+        board.create_all([draft(), draft(parents=("@0",))])
+        hold = take(board)[1]
+
+        def meanwhile(values: Sequence[Any]) -> str:
+            if board.card("k1").status == "running":
+                hold.complete("done")
+            return marks(values)
+
+        monkeypatch.setattr(
+            claims, "marks", meanwhile
+        )  # after the claim looked at the clock, before it looks for cards
+        claim = take(other)[0]
+        ended = next(one.runs[0].ended for one in board.details() if one.card.id == "k1")
+        assert claim.card.id == "k2"
+        assert ended is not None
+        assert claim.run.started >= ended
 
 
 def test_closed_is_closed(place: Place) -> None:
