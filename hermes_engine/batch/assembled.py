@@ -1,30 +1,57 @@
-"""What works the rows of a run in this process: the assembly's agents, with the run's pace, recording and servers."""
+"""What works rows in this process: the assembly's agents, with the run's pace, recording and servers.
+
+The same for the run's own loop and for processes elsewhere: what holds over all of them is asked of what it is given.
+"""
 
 from __future__ import annotations
 
-from hermes_engine.batch.floor import Floor
-from hermes_engine.batch.health import Outage
-from hermes_engine.batch.pacing import Pace, PacedClient
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from hermes_engine.batch.pacing import PacedClient, Paces
 from hermes_engine.batch.recording import RecordingClient
 from hermes_engine.batch.rows import RowAgents
 from hermes_engine.batch.setup import Setup
 from hermes_engine.batch.steering import MOST_WORKERS
+from hermes_engine.errors import EndpointDown
 from hermes_engine.protocols import Client
 
 
-def assembled(setup: Setup, outage: Outage, floor: Floor) -> RowAgents:
+class Waits(Protocol):
+    """What is done while servers are down; see `health.Outage`."""
+
+    async def wait_out(self, error: EndpointDown) -> None:
+        """Returns when the row may try again."""
+        ...
+
+    def tell(self, level: str, text: str, /) -> None:
+        """Shows a line."""
+        ...
+
+    def back(self) -> None:
+        """The server answers."""
+        ...
+
+
+class Board(Protocol):
+    """Where what becomes of each server is looked up."""
+
+    replicas: Callable[[], list[dict[str, Any]]]
+
+
+def assembled(setup: Setup, outage: Waits, pace: Paces, floor: Board) -> RowAgents:
     """The agents of a run.
 
     Args:
         setup: of the run.
         outage: waits while nobody answers.
+        pace: of the run's requests.
         floor: told what becomes of each server, where there are several.
     """
     from hermes_engine import assembly  # loads clients and tools, which tests of a run do without
     from hermes_engine.clients.replicas import Replicas, going_on
 
     options = setup.options
-    pace = Pace(options.requests_per_minute, options.tokens_per_minute, outage.tell)
     replicas = Replicas(setup.endpoints, outage.tell, outage.back) if len(setup.endpoints) > 1 else None
     if replicas is not None:
         floor.replicas = replicas.figures

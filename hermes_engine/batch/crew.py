@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hermes_engine.batch.books import Books
 from hermes_engine.batch.dataset import Dataset
@@ -21,13 +22,16 @@ from hermes_engine.batch.ledger import Ledger
 from hermes_engine.batch.options import BatchOptions
 from hermes_engine.batch.quality import Quality
 from hermes_engine.batch.recording import TAPE, Recording, Tape
-from hermes_engine.batch.rows import RowAgents, run_row
+from hermes_engine.batch.rows import RowLost, Workers, broken
 from hermes_engine.batch.schedule import Schedule, Task
 from hermes_engine.batch.trajectory import KEPT_STOPS, make_record
 from hermes_engine.batch.writer import Writer, now
 from hermes_engine.errors import ConfigError, EndpointDown, StateError, UsageError
 from hermes_engine.events import Emitter, RowFinished, RowStarted
 from hermes_engine.redaction import Redactor
+
+MOST_LOSSES = 5
+"""How often a row may be lost with the process that worked it before that counts as the row's own fault."""
 
 UNTOLD_USAGES = 3
 """So many rows in a row without a known usage end a run that has a cap."""
@@ -53,7 +57,7 @@ class Crew:
     writer: Writer
     books: Books
     floor: Floor
-    agents: RowAgents
+    workers: Workers
     redactor: Redactor
     outage: Outage
     first_tries: FirstTries
@@ -67,6 +71,8 @@ class Crew:
     """The run ends because every row is refused for the same reason."""
     untold: int = 0
     """Rows in a row whose usage, which a cap counts, the server did not tell."""
+    losses: Counter[str] = field(default_factory=Counter)
+    """How often rows were lost with the process that worked them."""
 
     async def work(self) -> None:
         """One worker: rows until there are no more. Raises what no row is to blame for."""
@@ -96,6 +102,8 @@ class Crew:
                 if self.recording and tape:
                     self.recording.keep(task.ident, tape)
                 await self._settle(task, row, result)
+        except RowLost:
+            again = True
         finally:
             self.books.end(task.ident)
             self.floor.end(at_work.name)
@@ -109,18 +117,18 @@ class Crew:
 
     async def _worked(self, row: Row, at_work: RowAtWork) -> RowResult:
         try:
-            result = await run_row(row, self._job(), at_work, self.agents, begun=at_work.begun)
+            result = await self.workers.run_row(row, self._job(), at_work)
         except (ConfigError, UsageError, StateError):
             raise
+        except RowLost as loss:
+            self.books.spend(loss.usage)
+            self.losses[row.ident] += 1
+            if self.losses[row.ident] < MOST_LOSSES:
+                raise
+            result = dataclasses.replace(broken(loss, row, self.job), error_kind="worker_lost")
         except Exception as fault:
             _log.exception("row %d failed", row.index)
-            result = RowResult(
-                "error",
-                error=f"{type(fault).__name__}: {fault}",
-                error_kind="fault",
-                toolsets=self.job.toolsets_of(row),
-                model=self.job.spec.model,
-            )
+            result = broken(fault, row, self.job)
         self.outage.ended(result)
         return result
 

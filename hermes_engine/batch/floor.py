@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
 from hermes_engine.batch.job import Row
 from hermes_engine.events import (
@@ -24,7 +24,22 @@ from hermes_engine.events import (
     UsageReported,
 )
 from hermes_engine.messages import Message
-from hermes_engine.protocols import RunningAgent
+
+
+class Voice(Protocol):
+    """What a row speaks through; see `events.Emitter`."""
+
+    deltas: bool
+
+
+class Talk(Protocol):
+    """A row's conversation so far."""
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """From the system message on."""
+        ...
+
 
 RowName = tuple[int, int]
 """Place of a row's line in the dataset, from 0, and which of its samples."""
@@ -45,7 +60,7 @@ class RowAtWork:
     """
 
     __slots__ = (
-        "_agent", "_floor", "_next", "_recent", "_speak", "_watcher", "began", "heard", "index", "prompt", "retries",
+        "_floor", "_next", "_recent", "_speak", "_talk", "_watcher", "began", "heard", "index", "prompt", "retries",
         "sample", "tokens", "tools", "turns", "words",
     )  # fmt: skip
 
@@ -55,8 +70,8 @@ class RowAtWork:
         self.turns = self.tools = self.tokens = self.retries = 0
         self.words = ""
         self._floor, self._next = floor, hear
-        self._agent: RunningAgent | None = None
-        self._speak: Emitter | None = None
+        self._talk: Talk | None = None
+        self._speak: Voice | None = None
         self._watcher: Sink | None = None
         self._recent: list[Event] = []
 
@@ -65,9 +80,9 @@ class RowAtWork:
         """Which row of the run it is."""
         return self.index, self.sample
 
-    def begun(self, speak: Emitter, agent: RunningAgent) -> None:
+    def begun(self, speak: Voice, talk: Talk) -> None:
         """The row's agent is there; `speak` is what it speaks through."""
-        self._speak, self._agent = speak, agent
+        self._speak, self._talk = speak, talk
         speak.deltas = self._watcher is not None
 
     def watch(self, sink: Sink | None) -> tuple[tuple[Message, ...], list[Event]]:
@@ -79,7 +94,7 @@ class RowAtWork:
         self._watcher = sink
         if self._speak is not None:
             self._speak.deltas = sink is not None
-        messages = tuple(self._agent.messages) if self._agent is not None else ()
+        messages = tuple(self._talk.messages) if self._talk is not None else ()
         return tuple(message for message in messages if message.role != "system"), list(self._recent)
 
     def __call__(self, event: Event) -> None:

@@ -248,7 +248,7 @@ def held(folder: RunFolder, work_dir: Path | None, *, keep_work: bool = False) -
                 f"the run {folder.root.name} is being worked by {_who(folder)}", hint="wait for it, or stop it"
             )
         _clear_left_over(folder)
-        work = _fresh_work(work_dir)
+        work = fresh_work(work_dir)
         told = {
             "pid": os.getpid(),
             "host": socket.gethostname(),
@@ -281,7 +281,8 @@ def _locked(descriptor: int) -> bool:
     return False
 
 
-def _fresh_work(work_dir: Path | None) -> Path:
+def fresh_work(work_dir: Path | None) -> Path:
+    """A new private folder for the folders of rows, in `work_dir` or the system's temporary one. Raises StateError."""
     base = Path(tempfile.gettempdir()) if work_dir is None else private_dir(work_dir.absolute())
     try:
         return Path(tempfile.mkdtemp(prefix=WORK_PREFIX, dir=base))

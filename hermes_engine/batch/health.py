@@ -37,6 +37,9 @@ _LONGEST_WAIT = 30.0
 _TOLD_FROM = 3
 """A pause is told when it will last so many first waits."""
 
+_UNASKED = (EndpointDown.kind, "fault", "row_place", "worker_lost")
+"""Kinds of errors that say nothing of the server."""
+
 _VARYING = re.compile(r"[0-9a-fA-F]{6,}|\d+")
 
 
@@ -66,7 +69,7 @@ class Outage:
         self._turn = asyncio.Lock()
         self._error = EndpointDown("the server is down")
         self._replies = 0
-        self._tries: WeakKeyDictionary[asyncio.Task[object], tuple[int, int]] = WeakKeyDictionary()
+        self._tries: WeakKeyDictionary[object, tuple[int, int]] = WeakKeyDictionary()
         self.given_up = False
 
     @property
@@ -85,13 +88,17 @@ class Outage:
         if self._since is not None:
             await self._wait_turn()
 
-    async def wait_out(self, error: EndpointDown) -> None:
+    async def wait_out(self, error: EndpointDown, asking: object = None) -> None:
         """Called in a row's task when the server is down; returns when the row may try again.
+
+        Args:
+            error: what the row found.
+            asking: stands for the task that met it, where that is not this one.
 
         Raises:
             EndpointDown: it is no use: the limit is passed, or only this request finds the server down.
         """
-        tries, alone = self._count_try()
+        tries, alone = self._count_try(asking or asyncio.current_task())
         if self.given_up or tries >= LONELY_TRIES:
             raise error
         if alone:
@@ -156,14 +163,11 @@ class Outage:
         self.back()
         return True
 
-    def _count_try(self) -> tuple[int, bool]:
+    def _count_try(self, asking: object) -> tuple[int, bool]:
         """How often this request found the server down while others got answers, and whether it just did again."""
-        task = asyncio.current_task()
-        if task is None:
-            return 0, False
-        tries, replies = self._tries.get(task, (0, self._replies))
+        tries, replies = self._tries.get(asking, (0, self._replies))
         alone = self._replies > replies
-        self._tries[task] = (tries + alone, self._replies)
+        self._tries[asking] = (tries + alone, self._replies)
         return tries + alone, alone
 
     def _forget_tries(self) -> None:
@@ -181,7 +185,7 @@ class Outage:
 
     def ended(self, result: RowResult) -> None:
         """A row ended: a refusal is an answer too."""
-        if result.stop_reason == "error" and result.error_kind not in (EndpointDown.kind, "fault", "row_place"):
+        if result.stop_reason == "error" and result.error_kind not in _UNASKED:
             self.back()
 
     def back(self) -> None:

@@ -1,6 +1,6 @@
 """Works one row: a fresh folder, an agent, one turn; plain data in and out. Judges nothing and writes no result.
 
-The same function serves the run's loop and, later, a process on another machine.
+The same function serves the run's loop and, with `--engine ray`, processes on other machines.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
+from hermes_engine.batch.floor import RowAtWork
 from hermes_engine.batch.job import Job, Row, RowResult, ToolCount
 from hermes_engine.clients.replicas import SEAT, Seat
 from hermes_engine.errors import EndpointDown, SandboxFault, StateError
 from hermes_engine.events import Emitter, Event, Sink, ToolFinished
-from hermes_engine.messages import Message
+from hermes_engine.messages import NO_USAGE, Message, Usage
 from hermes_engine.paths import DIR_MODE
 from hermes_engine.protocols import AgentSpec, RunningAgent, TurnResult
 
@@ -48,6 +49,56 @@ class RowAgents(Protocol):
     async def close(self) -> None:
         """Closes the shared client."""
         ...
+
+
+class RowLost(Exception):
+    """Whoever worked the row is gone without a word: it is to run again. `usage` is what it was heard to have used."""
+
+    def __init__(self, usage: Usage = NO_USAGE) -> None:
+        super().__init__("the process that worked it is gone")
+        self.usage = usage
+
+
+class Workers(Protocol):
+    """What works the rows of a run: its own loop, or processes elsewhere."""
+
+    async def open(self) -> None:
+        """Makes ready. Raises StateError, UsageError: no row can be worked."""
+        ...
+
+    async def run_row(self, row: Row, job: Job, at_work: RowAtWork) -> RowResult:
+        """Works a row; see `run_row`. Raises RowLost too."""
+        ...
+
+    async def probe(self, spec: AgentSpec) -> EndpointDown | None:
+        """See `RowAgents`."""
+        ...
+
+    async def close(self) -> None:
+        """Ends everything it started."""
+        ...
+
+
+class OwnLoop:
+    """Works rows here. Implements `Workers`."""
+
+    def __init__(self, agents: RowAgents) -> None:
+        self._agents = agents
+
+    async def open(self) -> None:
+        """Is ready."""
+
+    async def run_row(self, row: Row, job: Job, at_work: RowAtWork) -> RowResult:
+        """See `Workers`."""
+        return await run_row(row, job, at_work, self._agents, begun=at_work.begun)
+
+    async def probe(self, spec: AgentSpec) -> EndpointDown | None:
+        """See `Workers`."""
+        return await self._agents.probe(spec)
+
+    async def close(self) -> None:
+        """See `Workers`."""
+        await self._agents.close()
 
 
 class _Ears:
@@ -109,17 +160,26 @@ async def run_row(
 
 
 def _fresh(work: Path, index: int) -> Path:
-    """A new private folder; `work` is this process's alone, so a number makes the name free."""
-    folder = work / f"row-{index}-{next(_numbers)}"
-    try:
-        os.mkdir(folder, DIR_MODE)  # noqa: PTH102 - once a row
-    except OSError as error:
-        raise StateError(f"cannot make a folder for a row in {work}: {error.strerror or error}") from error
-    return folder
+    """A new private folder; `work` is the run's alone, but other processes of the run may count in it too."""
+    while True:
+        folder = work / f"row-{index}-{next(_numbers)}"
+        try:
+            os.mkdir(folder, DIR_MODE)  # noqa: PTH102 - once a row
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise StateError(f"cannot make a folder for a row in {work}: {error.strerror or error}") from error
+        return folder
 
 
 def _placeless(reason: str, toolsets: tuple[str, ...], job: Job) -> RowResult:
     return RowResult("error", error=reason, error_kind="row_place", toolsets=toolsets, model=job.spec.model)
+
+
+def broken(fault: Exception, row: Row, job: Job) -> RowResult:
+    """The result of a row in which a fault of ours came up."""
+    said = f"{type(fault).__name__}: {fault}"
+    return RowResult("error", error=said, error_kind="fault", toolsets=job.toolsets_of(row), model=job.spec.model)
 
 
 def _refusal(row: Row) -> str:

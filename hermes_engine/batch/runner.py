@@ -16,15 +16,17 @@ from hermes_engine.batch.assembled import assembled
 from hermes_engine.batch.books import Books, State
 from hermes_engine.batch.crew import Crew
 from hermes_engine.batch.dataset import Dataset
+from hermes_engine.batch.first_words import told_first
 from hermes_engine.batch.floor import Floor, RowName
 from hermes_engine.batch.folder import held
 from hermes_engine.batch.forecast import forecast_of
 from hermes_engine.batch.health import FirstTries, Outage, Rejects
 from hermes_engine.batch.options import BatchOptions
+from hermes_engine.batch.pacing import Pace
 from hermes_engine.batch.plan import Plan, make_plan
 from hermes_engine.batch.quality_preview import quality_of_run
 from hermes_engine.batch.recording import Recording
-from hermes_engine.batch.rows import RowAgents
+from hermes_engine.batch.rows import OwnLoop, RowAgents, Workers
 from hermes_engine.batch.schedule import Schedule
 from hermes_engine.batch.setup import Setup, set_up
 from hermes_engine.batch.statistics import exit_code
@@ -49,7 +51,6 @@ ORDER_SECONDS = 5.0
 """How long an order to a run may take."""
 
 _TICK = 1.0
-_INVALID_TOLD = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ class BatchRun:
     ) -> None:
         self.options, self.resolved = options, resolved
         self._sink = sink
-        self._make_agents = make_agents or (lambda setup, outage: assembled(setup, outage, self.floor))
+        self._make_agents = make_agents
         self._only = only
         self.floor = Floor()
         self._lock = threading.RLock()  # `stop` may interrupt its own thread, from a signal
@@ -199,10 +200,22 @@ class BatchRun:
         )
         self.floor.workers = setup.options.num_workers
         books = Books(setup, plan, redactor, self.floor)
-        self._tell_about(plan, setup, work, books.lost)
+        for level, text in told_first(plan, setup, work, books.lost):
+            self._tell(level, text)
         plan.ledger.shape(setup.tools)
-        books.write_settings()
         crew = self._crew(setup, plan, books, dataset, work, redactor)
+        try:
+            if plan.tasks:
+                await self._opened(crew.workers)
+            books.write_settings()
+            return await self._begun(crew, setup, plan)
+        finally:
+            await crew.workers.close()
+            if crew.recording is not None:
+                crew.recording.close()
+
+    async def _begun(self, crew: Crew, setup: Setup, plan: Plan) -> BatchSummary:
+        books = crew.books
         self.floor.counts = counts = books.counts().as_dict()
         self._emit(
             BatchStarted,
@@ -223,17 +236,15 @@ class BatchRun:
         finally:
             ticker.cancel()
             await asyncio.gather(ticker, return_exceptions=True)
-            await crew.agents.close()
-            if crew.recording is not None:
-                crew.recording.close()
+            await crew.workers.close()
         return self._ended(crew, setup, plan, fault)
 
     def _crew(self, setup: Setup, plan: Plan, books: Books, dataset: Dataset, work: Path, redactor: Redactor) -> Crew:
         options = setup.options
         outage = Outage(options.endpoint_wait, self._tell, self._stop_itself)
         self._schedule = Schedule(plan.tasks, shared_cwd=options.shared_cwd, places=options.num_workers)
-        agents = self._make_agents(setup, outage)
-        outage.probe = lambda: agents.probe(setup.spec)
+        workers = self._workers(setup, outage, work)
+        outage.probe = lambda: workers.probe(setup.spec)
         writer = Writer(
             setup.folder,
             plan.ledger,
@@ -252,7 +263,7 @@ class BatchRun:
             writer=writer,
             books=books,
             floor=self.floor,
-            agents=agents,
+            workers=workers,
             redactor=redactor,
             outage=outage,
             first_tries=FirstTries(),
@@ -263,6 +274,28 @@ class BatchRun:
             forecast=forecast_of(plan, dataset, self._tell),
             recording=Recording(setup.folder, redactor) if options.record else None,
         )
+
+    def _workers(self, setup: Setup, outage: Outage, work: Path) -> Workers:
+        options = setup.options
+        if self._make_agents is not None:
+            return OwnLoop(self._make_agents(setup, outage))
+        pace = Pace(options.requests_per_minute, options.tokens_per_minute, outage.tell)
+        if options.engine == "ray":
+            from hermes_engine.batch.fleet import Fleet  # as few runs need it
+
+            return Fleet(setup, setup.job(work), outage, pace, self.floor)
+        return OwnLoop(assembled(setup, outage, pace, self.floor))
+
+    async def _opened(self, workers: Workers) -> None:
+        """Waits until rows can be worked, or the run is to end. Raises what ends it as a fault."""
+        opening = asyncio.create_task(workers.open())
+        stopping = asyncio.create_task(self._stopping.wait())
+        await asyncio.wait({opening, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        if opening.done():
+            opening.result()
+        opening.cancel()
+        await asyncio.gather(opening, stopping, return_exceptions=True)
 
     async def _all_rows(self, crew: Crew, steering: Steering, ticker: asyncio.Task[None]) -> None:
         """Runs the workers until no row is left or the run is to end. Raises what ends it as a fault."""
@@ -332,40 +365,6 @@ class BatchRun:
         name, state, reason, seconds = setup.options.run_name, books.state, books.reason, books.seconds
         self._emit(BatchFinished, name=name, state=state, reason=reason, counts=counts, seconds=seconds)
         return BatchSummary(name, setup.folder.root, state, reason, counts, seconds, merged)
-
-    def _tell_about(self, plan: Plan, setup: Setup, work: Path, lost: int) -> None:
-        if plan.tasks and "terminal" in setup.tools:
-            self._tell("info", _sandbox_told(setup))
-        if setup.options.keep_work:
-            self._tell("info", f"the rows' folders stay in {work}")
-        for item in plan.invalid[:_INVALID_TOLD]:
-            self._tell("warning", f"{plan.dataset}:{item.line}: no row: {item.reason}")
-        if len(plan.invalid) > _INVALID_TOLD:
-            self._tell("warning", f"{len(plan.invalid) - _INVALID_TOLD} more lines are no rows, see statistics.json")
-        if not plan.total:
-            self._tell("warning", f"{plan.dataset} holds no prompt")
-        if lost:
-            self._tell(
-                "warning", f"{lost} bytes of rows that were written are gone from the files; their rows run again"
-            )
-        if plan.ledger.damaged:
-            self._tell(
-                "warning", f"{plan.ledger.damaged} unreadable lines were moved to damaged.txt; their rows run again"
-            )
-        before = setup.stored.get("dataset", {}).get("sha256", plan.digest)
-        if before != plan.digest:
-            gone = plan.ledger.removed
-            self._tell(
-                "warning", f"the dataset has changed since the last time; rows are found by content ({gone} removed)"
-            )
-
-
-def _sandbox_told(setup: Setup) -> str:
-    around = setup.surroundings
-    if around.kind == "local":
-        why = f" ({setup.unboxed})" if setup.unboxed else ""
-        return f"no sandbox{why}: commands of the rows run on this machine, as you"
-    return f"commands of the rows run in {around.kind}, {'with' if around.network else 'without'} network"
 
 
 def _raise_fault(tasks: list[asyncio.Task[None]]) -> None:

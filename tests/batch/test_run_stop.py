@@ -156,6 +156,7 @@ def test_a_row_that_timed_out_while_the_server_was_down_runs_again(tmp_path: Pat
 
     def prepare(run: BatchRun) -> None:
         made = run._make_agents
+        assert made
 
         def make(setup: Any, outage: Any) -> Any:
             agents = made(setup, outage)
@@ -185,6 +186,7 @@ def test_a_server_that_stays_away_stops_the_run_and_fails_no_row(tmp_path: Path)
 
     def prepare(run: BatchRun) -> None:
         made = run._make_agents
+        assert made
         run._make_agents = lambda setup, outage: outages.append(outage) or made(setup, outage)  # type: ignore[func-returns-value]
 
     ran = play(tmp_path, player, prepare=prepare, endpoint_wait=0.2)
