@@ -43,6 +43,12 @@ class Signature:
     model: type[BaseModel]
     aliases: Mapping[str, str]
 
+    @property
+    def alone(self) -> str:
+        """The one argument of a tool that takes a list and nothing else; "" for other tools."""
+        names = list(self.parameters.get("properties", {}))
+        return names[0] if len(names) == 1 and self.parameters["properties"][names[0]].get("type") == "array" else ""
+
 
 def signature_of(function: Callable[..., Any], aliases: Mapping[str, str] | None = None) -> Signature:
     """Reads a tool function: its first parameter is the context, every other one is an argument."""
@@ -77,8 +83,14 @@ def check_arguments(name: str, signature: Signature, given: Mapping[str, Any]) -
     return {key: getattr(checked, key) for key in checked.model_fields_set}
 
 
-def parse_arguments(name: str, text: str) -> dict[str, Any]:
-    """The argument text as an object; blank and null mean no arguments. Raises ToolFault."""
+def parse_arguments(name: str, text: str, *, alone: str = "") -> dict[str, Any]:
+    """The argument text as an object; blank and null mean no arguments. Raises ToolFault.
+
+    Args:
+        name: of the tool.
+        text: as the model wrote it.
+        alone: the argument that a bare list stands for, "" for none.
+    """
     if not text.strip():
         return {}
     try:
@@ -91,6 +103,8 @@ def parse_arguments(name: str, text: str) -> dict[str, Any]:
         raise ToolFault(f"the arguments for {name} {_TOO_DEEP}")
     if value is None:
         return {}
+    if isinstance(value, list) and alone:
+        value = {alone: value}
     if not isinstance(value, dict):
         raise ToolFault(f"the arguments for {name} must be one JSON object, not {type(value).__name__}")
     mended = whole(value)

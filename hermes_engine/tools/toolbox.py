@@ -125,7 +125,8 @@ class Toolbox:
             offered = ", ".join(self._tools) or "none"
             return {}, f"there is no tool {one_line(call.name, 80)!r}; on offer: {offered}"
         try:
-            return check_arguments(tool.name, tool.signature, parse_arguments(tool.name, call.arguments or "")), None
+            given = parse_arguments(tool.name, call.arguments or "", alone=tool.signature.alone)
+            return check_arguments(tool.name, tool.signature, given), None
         except ToolFault as error:
             return {}, str(error)
 

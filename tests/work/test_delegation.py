@@ -30,6 +30,13 @@ def test_results_come_back_in_order_one_for_each(hear: Callable[..., Heard]) -> 
                            "spawn_agent", "spawn_parallel"]  # fmt: skip
 
 
+def test_a_bare_list_is_the_list_of_agents(hear: Callable[..., Heard]) -> None:
+    bare = call("spawn_parallel", '[{"prompt": "task a"}, {"prompt": "task b"}]')
+    heard = hear(by_prompt({"split": [bare, say("all in")]}))
+    assert heard.ask("split the work").status == "ok"
+    assert [entry["answer"] for entry in heard.results()["results"]] == ["done: task a", "done: task b"]
+
+
 def test_f3_1_f12_2_a_hanging_and_a_failing_child_cost_only_themselves(hear: Callable[..., Heard]) -> None:
     tasks = ["good", {"prompt": "silent", "timeout_seconds": 0.5}, "refused"]
     heard = hear(
