@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import secrets
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,7 +31,7 @@ from hermes_engine.cleaning import one_line
 from hermes_engine.errors import EndpointDown, ProviderError, UsageError
 from hermes_engine.events import Emitter
 from hermes_engine.messages import Message, Reply, ToolCall, ToolResult
-from hermes_engine.profiles import Resolved
+from hermes_engine.profiles import Resolved, resolve
 from hermes_engine.protocols import AgentSpec, Client, DeltaSink, ModelRequest, RunningAgent, Toolbox, ToolSchema
 from hermes_engine.redaction import Redactor
 
@@ -198,7 +199,7 @@ async def replay(
     """
     from hermes_engine import assembly  # loads clients and tools
 
-    setup = set_up(options, resolved)
+    setup = set_up(options, _unasked(resolved, RunFolder(options.folder).settings()))
     if setup.spec.system_prompt is None and (prompt := setup.stored.get("system_prompt")):
         setup = dataclasses.replace(setup, spec=dataclasses.replace(setup.spec, system_prompt=prompt))
     dataset = setup.dataset()
@@ -211,6 +212,16 @@ async def replay(
         dataset.close()
         await inner.close()
         remove_tree(work)
+
+
+def _unasked(resolved: Resolved, run: Mapping[str, Any]) -> Resolved:
+    """The settings with the run's own address, so that the model has the same name there, and with a key that is none:
+    nothing is sent, and nobody has to have one.
+    """
+    url = run.get("endpoint", {}).get("base_url")
+    if not url:
+        return resolved
+    return resolve(dataclasses.replace(resolved.overrides, base_url=url, api_key=secrets.token_hex(16)), resolved.env)
 
 
 async def _rows(

@@ -102,6 +102,25 @@ def test_the_example_prompts_run_on_the_embedded_model(tmp_path: Path) -> None:
     assert (tmp_path / "out.jsonl").read_text() == out.out
 
 
+def test_shards_are_merged_and_the_missing_one_is_worked_by_a_resume(tmp_path: Path) -> None:
+    dataset(tmp_path / "d.jsonl", [f"prompt {number}" for number in range(7)])
+    base = ("batch", "run", "--dataset_file=d.jsonl", "--batch_size=2", "--model=demo", "--quiet")
+    for part in (1, 3):
+        done = hermes(*base, f"--run_name=part{part}", f"--shard={part}/3", cwd=tmp_path)
+        assert (done.code, done.err) == (0, "")
+    done = hermes("batch", "merge", "whole", "part1", "data/part3", cwd=tmp_path)
+    assert done.code == 1
+    assert "whole: 2 shards" in done.out
+    assert "kept 5 · rejected 0 · failed 0 · invalid 0 · pending 2 · total 7" in done.out
+    assert "their rows are pending: shard 2/3" in done.err
+    assert "hermes batch run --resume --run_name whole" in done.err
+    assert hermes("batch", "run", "--resume", "--run_name=whole", "--quiet", cwd=tmp_path).code == 0
+    rows = read_rows(tmp_path / "data" / "whole" / "trajectories.jsonl")
+    assert [row["prompt_index"] for row in rows] == list(range(7))
+    again = hermes("batch", "merge", "whole", "part1", cwd=tmp_path)
+    assert (again.code, "exists already" in again.err) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("args", "says"),
     [
@@ -191,6 +210,18 @@ def test_a_recorded_run_is_replayed(tmp_path: Path) -> None:
     [first, second] = map(json.loads, done.out.splitlines())
     assert first["differences"][0].partition(": ")[2].startswith("what gpt said was “something else”")
     assert second["differences"] == []
+
+
+def test_a_replay_needs_no_key_and_no_address(serve: Serve, tmp_path: Path) -> None:
+    dataset(tmp_path / "d.jsonl", ["one"])
+    server = serve([say("Done.", reasoning="hm")])
+    flags = ("--dataset_file", "d.jsonl", "--batch_size", "5", "--run_name", "r", "--model", "m", "--quiet", "--record")
+    url, key = server.base_url, "sk-of-that-server"
+    done = hermes("batch", "run", *flags, cwd=tmp_path, OPENAI_BASE_URL=url, OPENAI_API_KEY=key)
+    assert done.code == 0, done.err
+    done = hermes("batch", "replay", "r", cwd=tmp_path)
+    assert (done.code, done.err, done.out.splitlines()[-1]) == (0, "", "1 of 1 rows are the same")
+    assert len(server.requests) == 1
 
 
 def test_distributions_are_listed(tmp_path: Path) -> None:
