@@ -20,5 +20,5 @@ class Presses:
         now = time.monotonic()
         if now - self._last > TOGETHER_SECONDS:
             self.count += 1
-        self._last = now
+            self._last = now  # of those that count: who presses again and again insists
         return self.count

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from hermes_tui.cli.presses import Presses
 from tests.batch.support import dataset, read_rows
 from tests.conftest import Serve
 from tests.e2e.program import ROOT, environment, hermes
@@ -133,3 +134,11 @@ def test_odds_are_drawn_beside_what_was_drawn(tmp_path: Path) -> None:
     assert [line.split()[-1] for line in lines if "stated" in line] == ["30.0%", "60.0%", "95.0%", "30.0%"]
     drawn = {name: f"{figures['toolset_draws'].get(name, 0) / 40:.1%}" for name in ("terminal", "file", "web", "todo")}
     assert [line.split()[-1] for line in lines if "drawn" in line] == list(drawn.values())
+
+
+def test_who_presses_again_and_again_insists(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A signal that came twice is one wish; presses five times a second are more than one."""
+    times = iter([10.0, 10.0, 10.2, 10.4, 10.6, 10.8])
+    monkeypatch.setattr("hermes_tui.cli.presses.time.monotonic", lambda: next(times))
+    pressed = Presses()
+    assert [pressed.press() for _ in range(6)] == [1, 1, 1, 2, 2, 3]
