@@ -35,8 +35,11 @@ ERROR_KINDS: dict[Way, str] = {
 SHARE = 0.2
 """Of all calls; each of the nine ways has a ninth of it."""
 
-LASTING = 0.2
-"""Share of the calls without a reply that fail at every try; the others fail at the first one only."""
+LASTING = 0.05
+"""Share of the calls without a reply that fail at every try; the others fail at the first one only.
+
+Few, since a resume runs failed rows first: more of them than are in flight, and 429 would be all that the run hears.
+"""
 
 _BY_CALL: tuple[Way, ...] = (*ERROR_KINDS, "truncated arguments", "invented tool")
 _EACH = SHARE / (len(_BY_CALL) + 1)

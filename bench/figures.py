@@ -16,7 +16,7 @@ class Figure:
     Attributes:
         case: which case it belongs to.
         what: what was measured.
-        value: in `unit`.
+        value: in `unit`; None where it cannot be measured on this machine, and `note` says why.
         unit: "ms", "MB", "×", "modules", …
         target: most that `value` may be; None where it only informs.
         note: what it stands beside: spread, number of runs, conditions.
@@ -24,15 +24,15 @@ class Figure:
 
     case: str
     what: str
-    value: float
+    value: float | None
     unit: str
     target: float | None = None
     note: str = ""
 
     @property
     def reached(self) -> bool | None:
-        """Whether the target is met; None where there is none."""
-        return None if self.target is None else self.value <= self.target
+        """Whether the target is met; None where there is none, or no value."""
+        return None if self.target is None or self.value is None else self.value <= self.target
 
 
 def median(values: Iterable[float]) -> float:
@@ -56,8 +56,9 @@ def table(figures: Sequence[Figure]) -> str:
     rows = [("case", "what", "value", "target", "", "note")]
     for figure in figures:
         target = "" if figure.target is None else f"≤ {_number(figure.target)} {figure.unit}"
+        value = "not measured" if figure.value is None else f"{_number(figure.value)} {figure.unit}"
         mark = {None: "", True: "ok", False: "MISSED"}[figure.reached]
-        rows.append((figure.case, figure.what, f"{_number(figure.value)} {figure.unit}", target, mark, figure.note))
+        rows.append((figure.case, figure.what, value, target, mark, figure.note))
     widths = [max(len(row[column]) for row in rows) for column in range(5)]
     lines = []
     for row in rows:

@@ -46,11 +46,11 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Milliseconds of processor time a prompt, by contender (ours, sdk, bare), round by round.
+    """Milliseconds of processor time a prompt, by contender (ours, sdk, bare, others), round by round.
 
     Attributes:
         slope: of a further prompt.
-        whole: of the smaller run's whole process, shared out.
+        whole: of the whole process of `rows` prompts, shared out.
         rows: prompts of that run.
         tools: how many tools the requests had.
     """
@@ -61,22 +61,43 @@ class Costs:
     tools: int
 
 
-def costs(load: Load, rounds: int, title: str, contenders: tuple[str, ...] = ("ours", "sdk", "bare")) -> Costs:
-    """Measures a load."""
-    with Place() as place, Served(load.script) as server:
-        measure = _Measure(place, server, load)
-        template = measure.template()
-        whole: dict[str, list[float]] = {name: [] for name in contenders}
+Other = Callable[[Place, Served, int], float]
+"""Another contender: works so many prompts against the server, and tells seconds of processor time of all it took."""
 
-        def cost(name: str) -> Callable[[], float]:
+
+def costs(
+    load: Load,
+    rounds: int,
+    title: str,
+    contenders: tuple[str, ...] = ("ours", "sdk", "bare"),
+    others: Mapping[str, tuple[Other, int, int]] | None = None,
+) -> Costs:
+    """Measures a load.
+
+    Args:
+        load: what is run.
+        rounds: how often.
+        title: shown while it runs.
+        contenders: of ours and the floors.
+        others: further ones, each with its two numbers of prompts.
+    """
+    others = others or {}
+    with Place() as place, Served(load.script) as server:
+        measure = _Measure(place, server, load, {name: other for name, (other, _, _) in others.items()})
+        template = measure.template()
+        whole: dict[str, list[float]] = {name: [] for name in (*contenders, *others)}
+
+        def cost(name: str, rows: int, more: int) -> Callable[[], float]:
             def measured() -> float:
-                less, more = measure.cpu(name, load.rows), measure.cpu(name, load.more)
-                whole[name].append(1000 * less / load.rows)
-                return 1000 * (more - less) / (load.more - load.rows)
+                few, many = measure.cpu(name, rows), measure.cpu(name, more)
+                whole[name].append(1000 * few / rows if rows == load.rows else 1000 * many / more)
+                return 1000 * (many - few) / (more - rows)
 
             return measured
 
-        slope = interleaved({name: cost(name) for name in contenders}, rounds, title)
+        measures = {name: cost(name, load.rows, load.more) for name in contenders}
+        measures |= {name: cost(name, rows, more) for name, (_, rows, more) in others.items()}
+        slope = interleaved(measures, rounds, title)
     return Costs(slope, Rounds(whole), load.rows, len(template.get("tools", ())))
 
 
@@ -101,7 +122,8 @@ def figures(case: str, measured: Costs, what: str) -> list[Figure]:
 
 
 class _Measure:
-    def __init__(self, place: Place, server: Served, load: Load) -> None:
+    def __init__(self, place: Place, server: Served, load: Load, others: Mapping[str, Other]) -> None:
+        self._others = others
         self._place = place
         self._server = server
         self._load = load
@@ -118,11 +140,16 @@ class _Measure:
     def cpu(self, name: str, rows: int) -> float:
         """Seconds of processor time of one whole process."""
         self._server.take()
-        used = self._ours(rows) if name == "ours" else self._floor(name, rows)
+        used = self._used(name, rows)
         told, due = self._server.take()["requests"], rows * (self._load.script.rounds + 1)
         if told != due:
             raise RuntimeError(f"{name} sent {told} requests, expected {due}")
         return used
+
+    def _used(self, name: str, rows: int) -> float:
+        if name in self._others:
+            return self._others[name](self._place, self._server, rows)
+        return self._ours(rows) if name == "ours" else self._floor(name, rows)
 
     def _ours(self, rows: int) -> float:
         load = self._load

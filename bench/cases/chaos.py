@@ -26,7 +26,7 @@ from bench.processes import run as run_process
 from bench.rounds import say
 from bench.server import Served
 
-ROWS, IN_FLIGHT = 10_000, 128
+ROWS, IN_FLIGHT = 10_000, 256
 INVALID = ("not json", '{"no_prompt": 1}', '{"prompt": ""}', '{"prompt": 7}', '["a list"]', '{"prompt": "cut')
 SILENCE = 5
 """Seconds after which our run gives up on a silent server."""

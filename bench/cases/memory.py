@@ -1,4 +1,4 @@
-"""Peak memory of our batch with 64 and with 1,000 prompts in flight; the server answers after 500 ms."""
+"""Peak memory of our batch with 64, with 256 and with 1,000 prompts in flight; the server answers after 500 ms."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench.processes import MB
 from bench.rounds import say
 from bench.server import Served
 
-SIZES = ((64, 256, None), (1000, 3000, 300.0))
+SIZES = ((64, 256, None), (256, 1024, 120.0), (1000, 3000, 300.0))
 """In flight, prompts, target in MB."""
 
 

@@ -1,9 +1,11 @@
-"""Memory where a run has many rows: 10,000 of 10 kB, run, and then merged once more by a resume."""
+"""Memory where a run has many rows: 10,000 of 100 kB, run, and then merged once more by a resume."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 from bench import ours
 from bench.answers import Script
@@ -14,7 +16,7 @@ from bench.rounds import say
 from bench.server import Served
 
 ROWS = 10_000
-ROW_BYTES = 10_000
+ROW_BYTES = 100_000
 TARGET = 200.0
 SCRIPT = Script(rounds=0, latency=0.01, text_bytes=ROW_BYTES - 900, piece=2000, kind="prose")
 
@@ -28,21 +30,27 @@ def run(rounds: int) -> Iterator[Figure]:
         first = ours.batch(place, server.base_url, ROWS, 64, prompts=prompts, data=data, watch=True)
         merged = data / "bench" / "trajectories.jsonl"
         size = merged.stat().st_size
-        before = merged.read_bytes()
+        before = _rows(merged)
         merged.unlink()
         say("merge: a resume with nothing left to run")
         again = ours.batch(place, server.base_url, ROWS, 64, prompts=prompts, data=data, watch=True, more=["--resume"])
-        _same(before, merged.read_bytes())
+        after = _rows(merged)
+        if before != after or [index for index, _ in before] != list(range(ROWS)):
+            raise RuntimeError("the merged file does not hold every row once, in order, with the same words")
     note = f"{size / MB:.0f} MB of trajectories, {_took(first)}"
     yield Figure("merge", "peak RSS of a run of 10,000 rows", first.peak_rss / MB, "MB", TARGET, note)
     yield Figure("merge", "peak RSS of its merge alone, by a resume", again.peak_rss / MB, "MB", TARGET, _took(again))
 
 
-def _same(before: bytes, after: bytes) -> None:
-    """The second merge gives every row of the first."""
-    places = [[json.loads(line)["prompt_index"] for line in text.splitlines()] for text in (before, after)]
-    if places[0] != list(range(ROWS)) or places[1] != places[0]:
-        raise RuntimeError("the merged file does not hold every row once, in order")
+def _rows(path: Path) -> list[tuple[int, str]]:
+    """The places of the rows in the order of their lines, each with a hash of its words."""
+    found = []
+    with path.open("rb") as lines:
+        for line in lines:
+            record = json.loads(line)
+            words = json.dumps(record["conversations"]).encode()
+            found.append((record["prompt_index"], hashlib.blake2b(words, digest_size=8).hexdigest()))
+    return found
 
 
 def _took(done: Run) -> str:
