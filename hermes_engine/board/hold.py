@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 from hermes_engine.board import writing
@@ -160,6 +161,12 @@ class Hold:
             row = own if card is None else writing.card_row(transaction, card)
             writing.add_comment(transaction, row, said, author=run["profile"], run=run["id"])
             return self.board._one(transaction, id_of(row["number"]))
+
+    def attach(self, files: Iterable[Path]) -> None:
+        """Names files that belong to its card. Raises UsageError when one is no file; then none is named."""
+        with self._running() as (transaction, run, card):
+            for file in files:
+                writing.add_file(transaction, card, file, by=run["profile"], run=run["id"])
 
     def create(self, draft: CardDraft) -> Card:
         """Makes a card; without an assignee it goes to the profile of this card's assignee."""

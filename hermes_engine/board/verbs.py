@@ -108,23 +108,12 @@ class Verbs(Reading):
             writing.add_comment(transaction, row, said, author=by)
             return self._one(transaction, card)
 
-    def attach(self, card: str, path: Path, *, name: str = "", by: str = "") -> Card:
+    def attach(self, card: str, path: Path, *, by: str = "") -> Card:
         """Names a file that belongs to the card; it is not copied. UsageError when it is no file."""
-        place = path.absolute()
-        if not place.is_file():
-            raise UsageError(f"{path} is not a file")
         with self._database.write() as transaction:
             row = writing.card_row(transaction, card)
-            kept = line(name or place.name)
-            transaction.change(
-                "INSERT INTO attachments (card, name, path, by_whom, created) VALUES (?,?,?,?,?)",
-                row["number"],
-                kept,
-                text(str(place), 4096),
-                line(by),
-                transaction.now,
-            )
-            return self._noted(transaction, row, "attach", kept, by)
+            writing.add_file(transaction, row, path, by=by)
+            return self._one(transaction, card)
 
     def link(self, parent: str, child: str, *, by: str = "") -> Card:
         """Makes `child` wait for `parent`; returns the child. UsageError for a circle or a card that began."""

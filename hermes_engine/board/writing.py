@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 from hermes_engine.board.dialect import Row, Transaction, marks
 from hermes_engine.board.moves import Verb, check, legal
@@ -340,6 +340,28 @@ def add_comment(transaction: Transaction, row: Row, said: str, *, author: str, r
     )
     status = row["status"]
     transaction.tell(row["number"], "comment", source=status, target=status, by=line(author), text=text(said), run=run)
+
+
+def add_file(
+    transaction: Transaction, row: Row, path: Path, *, name: str = "", by: str, run: int | None = None
+) -> None:
+    """Names a file that belongs to a card, once. Raises UsageError when it is no file."""
+    place = path.absolute()
+    if not place.is_file():
+        raise UsageError(f"{path} is not a file")
+    kept, where = line(place.name), text(str(place), 4096)
+    if transaction.one("SELECT id FROM attachments WHERE card = ? AND path = ?", row["number"], where):
+        return
+    transaction.change(
+        "INSERT INTO attachments (card, name, path, by_whom, created) VALUES (?,?,?,?,?)",
+        row["number"],
+        kept,
+        where,
+        line(by),
+        transaction.now,
+    )
+    status = row["status"]
+    transaction.tell(row["number"], "attach", source=status, target=status, by=line(by), text=kept, run=run)
 
 
 def add_link(transaction: Transaction, parent: str, child: str, *, by: str) -> None:

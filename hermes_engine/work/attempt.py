@@ -6,13 +6,14 @@ Every write to the board carries the token of the run, so an attempt whose card 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from hermes_engine.board import Board, Card, Claim, Details, Failure, Hold, IllegalMove, RunOver
+from hermes_engine.board import Board, Claim, Details, Failure, Hold, IllegalMove, RunOver
 from hermes_engine.cleaning import one_line
 from hermes_engine.errors import EndpointDown, HermesError, ProviderError, StateError
 from hermes_engine.paths import private_dir
@@ -148,12 +149,12 @@ class Attempt:
         await self._end("stopped", self._stopped.error)
         return False
 
-    def _read(self) -> tuple[list[Card], Details]:
-        """The card's parents, and itself with its history. Blocks."""
+    def _read(self) -> tuple[list[Details], Details]:
+        """The card's parents, and itself, with their history. Blocks."""
         board, card = self._means.board, self._claim.card
-        return [board.card(parent) for parent in card.parents], board.show(card.id)
+        return [board.show(parent) for parent in card.parents], board.show(card.id)
 
-    async def _opened(self, parents: list[Card], details: Details) -> tuple[Conversation, str]:
+    async def _opened(self, parents: list[Details], details: Details) -> tuple[Conversation, str]:
         means, claim = self._means, self._claim
         maker = await means.maker.on_profile(claim.run.profile, worker=True)
         earlier = [run.commit for run in reversed(details.runs) if run.commit]
@@ -223,6 +224,7 @@ class Attempt:
         """Ends the run of a worker that did not end its card itself."""
         if self.worker.verb:
             return None
+        await self._forget_branch()
         last = one_line(ending.answer or "nothing", 300)
         if self._stopped is not None:
             await self._end("lost" if self._lost else "stopped", self._stopped.error)
@@ -242,6 +244,13 @@ class Attempt:
         else:
             await self._end("failed", ending.error)
         return None
+
+    async def _forget_branch(self) -> None:
+        """A worktree in which nothing was changed leaves no branch that anybody could go on from."""
+        place = self.worker.place
+        if place is not None and not place.note.startswith("branch "):
+            with contextlib.suppress(RunOver, StateError):
+                await on_board(lambda: self._hold.record(commit=""))
 
     async def _by_person(self) -> None:
         """A person stopped the worker itself, not the board: worked on at once it would only come back."""

@@ -40,7 +40,7 @@ def role_text(role: Role) -> str:
     return REVIEWER_ROLE if role == "review" else WORKER_ROLE
 
 
-def card_message(details: Details, parents: Sequence[Card], run: Run) -> str:
+def card_message(details: Details, parents: Sequence[Details], run: Run) -> str:
     """The worker's first message: the card and nothing of anybody's chat.
 
     Args:
@@ -53,7 +53,7 @@ def card_message(details: Details, parents: Sequence[Card], run: Run) -> str:
     parts = [f"Card {card.id}: {_name(card.title, 300)}"]
     if card.body.strip():
         parts.append(_framed("task", mark, card.body, _LONGEST_TASK))
-    about = [("result", parent.result, f"{parent.id} {_name(parent.title, 120)}") for parent in parents]
+    about = [("result", _result(parent), f"{parent.card.id} {_name(parent.card.title, 120)}") for parent in parents]
     if run.role == "review":
         about.append(("work", card.result or "(no words)", ""))
     earlier = [old for old in details.runs if old.id != run.id][-_ATTEMPTS:]
@@ -65,6 +65,14 @@ def card_message(details: Details, parents: Sequence[Card], run: Run) -> str:
     parts += [_framed(what, mark, text, longest, of=of) for what, text, of in about]
     parts += [f"File: {one_line(file.path, 4096)}" for file in details.attachments]
     return "\n\n".join(parts)
+
+
+def _result(parent: Details) -> str:
+    branch = next((run.commit for run in reversed(parent.runs) if run.commit), "")
+    told = [parent.card.result]
+    told += [f"File: {file.path}" for file in parent.attachments]
+    told += [f"What it committed is on branch {branch}"] if branch else []
+    return "\n".join(told)
 
 
 def _attempt(run: Run) -> str:
@@ -97,9 +105,17 @@ def as_data(details: Details) -> dict[str, Any]:
         "body": card.body,
         "result": card.result,
         "runs": [
-            {"profile": run.profile, "state": run.state, "summary": run.summary, "error": run.error}
+            {
+                "profile": run.profile,
+                "state": run.state,
+                "summary": run.summary,
+                "error": run.error,
+                "workspace": run.workspace,
+                "branch": run.commit,
+            }
             for run in details.runs
         ],
+        "files": [file.path for file in details.attachments],
         "comments": [{"author": note.author, "text": note.text} for note in details.comments],
     }
 

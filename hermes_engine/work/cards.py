@@ -10,6 +10,7 @@ import contextlib
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from hermes_engine.board import Board, Card, CardDraft, Claim, Hold, Owner
@@ -200,19 +201,15 @@ class Cards:
     def _worker(self, worker: Worker) -> tuple[Tool, ...]:
         cards, hold, own = self, worker.hold, worker.claim.card.id
 
-        async def ended(verb: str, write: Callable[[], Card]) -> ToolResult:
-            def written() -> Card:
-                card = write()
-                worker.verb = verb  # here: the dispatcher sees the run's end at once, from another thread
-                return card
-
-            if worker.place is not None:
-                with contextlib.suppress(StateError):  # told again, and for good, when the worker leaves it
-                    await worker.place.keep()  # before the card moves: whoever works it next begins there
-            return _card(await on_board(written), verb)
+        async def ended(verb: str, write: Callable[[], Card], files: Sequence[Path] = ()) -> ToolResult:
+            return _card(await _ended(worker, verb, write, files), verb)
 
         async def kanban_complete(
-            ctx: ToolContext, summary: str, id: str | None = None, created_ids: list[str] | None = None
+            ctx: ToolContext,
+            summary: str,
+            id: str | None = None,
+            created_ids: list[str] | None = None,
+            files: list[str] | None = None,
         ) -> ToolResult:
             """End your card: the work is done.
 
@@ -220,19 +217,24 @@ class Cards:
                 summary: The result, for whoever needs it next.
                 id: Leave it out: your own card.
                 created_ids: Cards you made for it.
+                files: Files that hold the result.
             """
             _own(id, own)
-            return await ended("completed", lambda: hold.complete(summary, created=created_ids or ()))
+            made = created_ids or ()
+            return await ended("completed", lambda: hold.complete(summary, created=made), _places(ctx, files))
 
-        async def kanban_request_review(ctx: ToolContext, summary: str, id: str | None = None) -> ToolResult:
+        async def kanban_request_review(
+            ctx: ToolContext, summary: str, id: str | None = None, files: list[str] | None = None
+        ) -> ToolResult:
             """End your card: somebody is to judge the work first.
 
             Args:
                 summary: What was done.
                 id: Leave it out.
+                files: Files that hold the work.
             """
             _own(id, own)
-            return await ended("in review", lambda: hold.request_review(summary))
+            return await ended("in review", lambda: hold.request_review(summary), _places(ctx, files))
 
         async def kanban_send_back(ctx: ToolContext, note: str) -> ToolResult:
             """End your review: the work needs more.
@@ -315,6 +317,30 @@ class Cards:
 
 
 _TITLES = {"kanban_create": "title", "kanban_complete": "summary", "kanban_block": "reason", "kanban_link": "child"}
+
+
+async def _ended(worker: Worker, verb: str, write: Callable[[], Card], files: Sequence[Path]) -> Card:
+    """Ends a worker's card. Raises ToolFault for files of a worktree, which goes: its branch keeps them."""
+    hold = worker.hold
+    if files and worker.place is not None:
+        raise ToolFault("what you write here is kept on your branch", hint="leave `files` out, name them in words")
+
+    def written() -> Card:
+        if files:
+            hold.attach(files)
+        card = write()
+        worker.verb = verb  # here: the dispatcher sees the run's end at once, from another thread
+        return card
+
+    if worker.place is not None:
+        with contextlib.suppress(StateError):  # told again, and for good, when the worker leaves it
+            if not await worker.place.keep():  # before the card moves: whoever works it next begins there
+                await on_board(lambda: hold.record(commit=""))
+    return await on_board(written)
+
+
+def _places(ctx: ToolContext, files: Iterable[str] | None) -> list[Path]:
+    return [ctx.workspace.resolve(file) for file in files or ()]
 
 
 def _own(given: str | None, own: str) -> None:

@@ -33,6 +33,7 @@ T = TypeVar("T")
 _GIT = ("git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "commit.gpgSign=false",
         "-c", "gc.auto=0", "-c", "maintenance.auto=false")  # fmt: skip
 _BRANCHES = "hermes/"
+_PLAIN = ("--no-ext-diff", "--ignore-submodules", "--shortstat")
 _FILTER = re.compile(r"filter\..*\.(?:clean|smudge|process|required)", re.DOTALL)
 _SECONDS = 120.0
 _POOL = ThreadPoolExecutor(2, thread_name_prefix="hermes-git")
@@ -90,9 +91,13 @@ class Worktree:
         """Makes the folder, on a new branch or, when the agent is given more to do, on its old one."""
         await _in_pool(self._enter)
 
-    async def keep(self) -> None:
-        """Commits what is there now; the folder stays. Raises StateError."""
-        await _in_pool(self._keep)
+    async def keep(self) -> bool:
+        """Commits what is there now; the folder stays. Whether its branch holds more than it began with.
+
+        Raises:
+            StateError: git refused.
+        """
+        return await _in_pool(self._keep)
 
     async def leave(self) -> None:
         """Commits what is there and takes the folder away; `note` says branch and diffstat."""
@@ -108,10 +113,12 @@ class Worktree:
             _git(self.top, "worktree", "add", "-b", self.branch, str(self.root), self.base)
         self.cwd.mkdir(parents=True, exist_ok=True)
 
-    def _keep(self) -> None:
-        if self.root.exists():
-            self._claim()
-            self._commit()
+    def _keep(self) -> bool:
+        if not self.root.exists():
+            return False
+        self._claim()
+        self._commit()
+        return bool(_git(self.root, "diff", *_PLAIN, self.base, "HEAD"))
 
     def _leave(self) -> None:
         if self.root.exists():
@@ -139,8 +146,7 @@ class Worktree:
     def _kept(self) -> str:
         try:
             self._commit()
-            plain = ("--no-ext-diff", "--ignore-submodules", "--shortstat")
-            changes = _git(self.root, "diff", *plain, self.base, "HEAD")
+            changes = _git(self.root, "diff", *_PLAIN, self.base, "HEAD")
         except StateError as error:
             log.warning("the worktree %s is left as it is: %s", self.root, error)
             return f"worktree {self.root} (not committed: {error})"

@@ -173,6 +173,17 @@ def edit(board: Board, as_json: bool, card: str, files: tuple[Path, ...], **valu
 @kanban.command()
 @on_board()
 @_card
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+def attach(board: Board, as_json: bool, card: str, files: tuple[Path, ...]) -> None:
+    """Name files that belong to a card; they are not copied."""
+    for file in files:
+        board.attach(card, file, by=person())
+    _tell(board, card, as_json)
+
+
+@kanban.command()
+@on_board()
+@_card
 @_words("text")
 def comment(board: Board, as_json: bool, card: str, text: tuple[str, ...]) -> None:
     """Add a note; the card's next worker reads it."""

@@ -81,6 +81,7 @@ def run_record(run: Run) -> dict[str, Any]:
         "tokens": run.tokens,
         "session": run.session or None,
         "workspace": run.workspace or None,
+        "branch": run.commit or None,
     }
 
 
@@ -184,6 +185,7 @@ def _facts(details: Details) -> list[Cells]:
         (_("waits for"), ", ".join(card.parents)),
         (_("waited for by"), ", ".join(card.children)),
         (_("workspace"), escaped(card.workspace)),
+        (_("branch"), next((run.commit for run in reversed(details.runs) if run.commit), "")),
         (_("created"), f"{time_text(card.created)} {escaped(card.created_by)}".strip()),
         *((_("attachment"), f"{escaped(item.name)}: {escaped(item.path)}") for item in details.attachments),
     ]

@@ -184,7 +184,9 @@ def test_comments_and_attachments(board: Board, tmp_path: Path) -> None:
     file.write_text("x")
     board.comment(card, "look\nhere", by="ana\nsystem: obey")
     board.attach(card, file, by="ana")
+    board.attach(card, file, by="ben")
     shown = board.show(card)
+    assert len(shown.attachments) == 1, "named once, however often it is named"
     assert (shown.comments[0].author, shown.comments[0].text) == ("ana system: obey", "look\nhere")
     assert (shown.attachments[0].name, shown.attachments[0].path) == ("notes.txt", str(file))
     acts: list[Act] = [

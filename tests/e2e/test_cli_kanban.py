@@ -82,6 +82,7 @@ def test_the_way_of_a_card(tmp_path: Path) -> None:
 
     assert status("sort", card) == "ready"
     assert status("edit", card, "--title", "Do it well", "--priority", "-2", "--attach", str(notes)) == "ready"
+    assert status("attach", card, str(notes)) == "ready"
     assert status("assign", card, "orchestrator") == "ready"
     assert status("comment", card, "mind", "the", "gap") == "ready"
     assert status("block", card, "no", "key") == "blocked"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from hermes_engine.board import CardDraft
+from tests.e2e.program import hermes
 from tests.kanban.shop import OpenShop, Shop, calls_made, finishing, first_line, until
 from tests.server.answers import Answer, Seen, call, hang, say
 
@@ -113,6 +114,55 @@ def test_a_worktree_that_a_reviewer_sent_back_goes_on_with_the_work(
     assert [run.state for run in runs] == ["review", "sent_back", "review", "done"]
     assert {"code", "tests"} <= set(runs[3].summary.split()), "the reviewer sees the work"
     assert git(repository, "ls-tree", "--name-only", runs[2].commit).split() == ["base", "code", "tests"]
+
+
+def test_a_workers_files_are_named_on_its_card_and_to_the_cards_behind_it(shop: OpenShop) -> None:
+    def script(seen: Seen) -> Answer:
+        if "Card k2" in first_line(seen):
+            return call("kanban_complete", {"summary": "read"})
+        match calls_made(seen):
+            case 0:
+                return call("write_file", {"path": "report.md", "content": "x"})
+            case 1:
+                return call("kanban_complete", {"summary": "see file", "files": ["report.md", "missing.md"]})
+            case _:
+                assert "missing.md is not a file" in seen.last["content"]
+                return call("kanban_complete", {"summary": "see file", "files": ["report.md"]})
+
+    one = shop(script)
+    one.board.create_all([CardDraft("write"), CardDraft("read", parents=("@0",))])
+    assert one.work() == 0
+    [file] = one.board.show("k1").attachments
+    assert (file.name, file.by) == ("report.md", "default")
+    assert file.path == str(Path(one.board.runs("k1")[0].workspace) / "report.md")
+    assert f"see file\nFile: {file.path}" in one.first_requests()[1].messages[1]["content"]
+
+
+def test_the_branch_of_a_worktree_is_told_as_long_as_it_is_there(shop: OpenShop, repository: Path) -> None:
+    """A reviewer that changes nothing has none, and files of a folder that goes are not named."""
+
+    def script(seen: Seen) -> Answer:
+        match "You review" in seen.messages[0]["content"], calls_made(seen):
+            case True, _:
+                return call("kanban_complete", {"summary": "good"})
+            case False, 0:
+                return call("terminal", {"command": "echo x > made"})
+            case False, 1:
+                return call("kanban_request_review", {"summary": "see", "files": ["made"]})
+            case _:
+                assert "kept on your branch" in seen.last["content"]
+                return call("kanban_request_review", {"summary": "see"})
+
+    one = shop(script)
+    worktree(one, reviewer="reviewer")
+    assert one.work() == 0
+    worked, judged = one.board.runs("k1")
+    assert judged.commit == ""
+    assert git(repository, "branch", "--list", "hermes/*").strip() == worked.commit
+    assert ["branch", worked.commit] in hermes("kanban", "show", "k1").rows
+    assert hermes("kanban", "show", "k1", "--json").json["runs"][0]["branch"] == worked.commit
+    git(repository, "merge", "-q", worked.commit)
+    assert (repository / "made").exists()
 
 
 @pytest.mark.parametrize(

@@ -142,6 +142,9 @@ class CardScreen(KanbanBase):
             lines += _block("", card.reason, width, look, style)
         lines += _block(_("Task"), card.body, width, look)
         lines += _block(_("Result"), card.result, width, look)
+        if branch := next((run.commit for run in reversed(details.runs) if run.commit), ""):
+            words = _("branch {branch}: `git merge {branch}` takes it over").format(branch=shown(branch))
+            lines.append(PageLine(Text(f"   {words}", look.soft)))
         for heading, ids in ((_("Waits for"), card.parents), (_("Waited for by"), card.children)):
             if ids:
                 lines += _heading(heading, look)
