@@ -99,9 +99,13 @@ class Fleet:
             self._folder = Path(tempfile.mkdtemp(prefix="hermes-ray-", dir="/tmp"))
         self._packed = pickle.dumps((dataclasses.replace(self._setup, stored={}), self._job))
         await self._bridge.start(address, self._folder, self._setup.resolved.settings.terminal.pass_env)
+        doing = f"joining the Ray cluster at {address}" if address else "starting Ray on this machine"
+        self._outage.tell("info", doing)
         where = f"the Ray cluster at {address}" if address else "Ray, which was started for this run,"
         seconds = JOIN_SECONDS if address else START_SECONDS
         await self._until(lambda: bool(self._nodes), seconds, f"{where} does not answer")
+        cpus = sum(node.cpus for node in self._nodes.values())
+        self._outage.tell("info", f"Ray: {len(self._nodes)} machines; up to {cpus} processes work rows")
         self._wanting = self._setup.options.num_workers
         self._grow()
         await self._until(self._somebody, START_SECONDS, f"{where} works no row")
@@ -223,7 +227,7 @@ class Fleet:
         if post.ready:
             self._retired.append(post.replicas)
             rows = post.lost()
-            self._outage.tell("warning", f"a process on {node.host} is gone; its {rows} rows run again ({why})")
+            self._outage.tell("warning", f"a process on {node.host} is gone; its {rows} rows run again")
             return
         node.failed += weight
         if node.failed >= FALSE_STARTS:

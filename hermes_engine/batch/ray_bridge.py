@@ -30,6 +30,7 @@ _LOOK_AGAIN = 2.0
 
 _PORT_SECONDS = 5.0
 _CLOSING = 2.5
+_SHOWN = 300
 _OBJECT_STORE = 100_000_000
 """Bytes that a Ray of this machine takes for what is too large for a message; rows seldom are."""
 
@@ -119,6 +120,7 @@ class Exchange:
             if posting is not None:
                 posting.cancel()
             self._mail.pop(number, None)
+            self._take("end", number)
 
     async def _post(self, actor: Any, mail: asyncio.Queue[bytes]) -> None:
         """One call after another: those of one actor may overtake each other."""
@@ -132,9 +134,10 @@ class Exchange:
                 return  # who waits for its news hears of it
 
     async def _close(self) -> None:
+        actors = list(self._actors.values())
+        self._actors.clear()  # who ends of itself is ended at once; these get time
         for task in list(self._tasks):
             task.cancel()
-        actors = list(self._actors.values())
         if actors:
             closing = [asyncio.ensure_future(_closed(actor)) for actor in actors]
             await asyncio.wait(closing, timeout=_CLOSING)
@@ -152,7 +155,7 @@ async def _closed(actor: Any) -> None:
 def _line(error: Exception) -> str:
     """The last line of what Ray says, which names the cause, without its ornaments."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1] if lines else type(error).__name__
+    return lines[-1][:_SHOWN] if lines else type(error).__name__
 
 
 async def _serve(exchange: Exchange) -> None:

@@ -203,16 +203,17 @@ class BatchRun:
         for level, text in told_first(plan, setup, work, books.lost):
             self._tell(level, text)
         plan.ledger.shape(setup.tools)
-        crew = self._crew(setup, plan, books, dataset, work, redactor)
+        outage = Outage(setup.options.endpoint_wait, self._tell, self._stop_itself)
+        workers = self._workers(setup, outage, work)
+        outage.probe = lambda: workers.probe(setup.spec)
         try:
             if plan.tasks:
-                await self._opened(crew.workers)
+                await self._opened(workers)
             books.write_settings()
+            crew = self._crew(setup, plan, books, dataset, work, outage, workers)
             return await self._begun(crew, setup, plan)
         finally:
-            await crew.workers.close()
-            if crew.recording is not None:
-                crew.recording.close()
+            await workers.close()
 
     async def _begun(self, crew: Crew, setup: Setup, plan: Plan) -> BatchSummary:
         books = crew.books
@@ -237,14 +238,15 @@ class BatchRun:
             ticker.cancel()
             await asyncio.gather(ticker, return_exceptions=True)
             await crew.workers.close()
+            if crew.recording is not None:
+                crew.recording.close()
         return self._ended(crew, setup, plan, fault)
 
-    def _crew(self, setup: Setup, plan: Plan, books: Books, dataset: Dataset, work: Path, redactor: Redactor) -> Crew:
-        options = setup.options
-        outage = Outage(options.endpoint_wait, self._tell, self._stop_itself)
+    def _crew(
+        self, setup: Setup, plan: Plan, books: Books, dataset: Dataset, work: Path, outage: Outage, workers: Workers
+    ) -> Crew:
+        options, redactor = setup.options, Redactor(setup.resolved.secrets)
         self._schedule = Schedule(plan.tasks, shared_cwd=options.shared_cwd, places=options.num_workers)
-        workers = self._workers(setup, outage, work)
-        outage.probe = lambda: workers.probe(setup.spec)
         writer = Writer(
             setup.folder,
             plan.ledger,
