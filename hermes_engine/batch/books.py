@@ -9,27 +9,24 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from hermes_engine import __version__
+from hermes_engine.batch.accounts import Account, checkpoint_of, counts_of, spent_until_now, statistics_of
+from hermes_engine.batch.accounts import State as State
 from hermes_engine.batch.card import card
 from hermes_engine.batch.floor import Floor
 from hermes_engine.batch.folder import RunFolder, read_object, write_object
 from hermes_engine.batch.job import RowResult
 from hermes_engine.batch.plan import Plan
 from hermes_engine.batch.setup import Setup
-from hermes_engine.batch.statistics import Counts, Spending, number, usage_of
+from hermes_engine.batch.statistics import Counts, number
 from hermes_engine.batch.writer import now
 from hermes_engine.errors import StateError
 from hermes_engine.messages import Usage
 from hermes_engine.paths import write_atomic
 from hermes_engine.protocols import ToolSchema
 from hermes_engine.redaction import Redactor
-
-State = Literal["running", "done", "interrupted", "stopped", "failed"]
-"""done | interrupted (a person asked) | stopped (a cap, the server) | failed (a fault)."""
-
-_LINES_NAMED = 100
 
 
 class Books:
@@ -51,7 +48,7 @@ class Books:
         self._invocations = int(number(before, "invocations")) + 1
         self.lost = 0 if plan.ledger.damaged else _lost(before, setup.folder)
         """Bytes of rows that the last checkpoint knew and the files lack."""
-        self.spent = _spent(before, plan)
+        self.spent = spent_until_now([before], plan)
         self._tools: dict[str, ToolSchema] = {}
         for schema in setup.stored.get("tools", []):
             self._tools[schema["function"]["name"]] = schema
@@ -65,9 +62,7 @@ class Books:
 
     def counts(self) -> Counts:
         """The run's rows by state, now."""
-        ledger = self._plan.ledger
-        failed = len(ledger.failed) - sum(row in ledger.failed for row in self._retrying)
-        return Counts(self._plan.total, len(ledger.kept), len(ledger.rejected), failed, len(self._plan.invalid))
+        return counts_of(self._plan, sum(row in self._plan.ledger.failed for row in self._retrying))
 
     def begin(self, row: str) -> None:
         """A row is in flight; while it runs again it does not count as failed."""
@@ -87,56 +82,31 @@ class Books:
         self.spent.add(usage)
 
     def checkpoint(self) -> dict[str, Any]:
-        """Content of `checkpoint.json`: of constant size."""
+        """Content of `checkpoint.json`."""
         batches = self._setup.folder.batches() if self.state != "running" else []
-        return {
-            "run_name": self._setup.options.run_name,
-            "state": self.state,
-            "reason": self.reason,
-            "updated_at": now(),
-            "rows": self.counts().as_dict(),
-            "running": len(self.in_flight),
-            "workers": self._floor.workers,
-            "paused": self._floor.paused,
-            "removed": self._plan.ledger.removed,
-            "next_batch": max([task.batch for task in self._plan.tasks[-1:]] + batches, default=-1) + 1,
-            "seconds": round(self._seconds_before + self.seconds, 3),
-            "invocations": self._invocations,
-            "spent": self.spent.as_dict()
-            | {
-                "unknown_tokens": self.spent.unknown_tokens,
-                "unknown_cost": self.spent.unknown_cost,
-            },
-        }
+        return checkpoint_of(self._account(), self._plan, self.counts(), batches)
 
     def statistics(self) -> dict[str, Any]:
-        """Content of `statistics.json`; documented in `docs/batch.md`."""
-        options, ledger, counts = self._setup.options, self._plan.ledger, self.counts()
-        seconds = self._seconds_before + self.seconds
-        settled = counts.kept + counts.rejected + counts.failed
-        lines = [{"line": item.line, "reason": item.reason} for item in self._plan.invalid[:_LINES_NAMED]]
-        return {
-            "run_name": options.run_name,
-            "state": self.state,
-            "model": options.model,
-            "distribution": options.distribution,
-            "updated_at": now(),
-            "rows": counts.as_dict(),
-            "removed": ledger.removed,
-            "completed": ledger.tally.stops["done"],
-            **ledger.tally.figures(ledger.tools()),
-            "spent": self.spent.as_dict(),
-            "duration_seconds": round(seconds, 3),
-            "invocations": self._invocations,
-            "workers": self._floor.workers,
-            "times": self._floor.times(),
-            "replicas": self._replicas(),
-            "throughput": {
-                "rows_per_minute": round(60 * settled / seconds, 2) if seconds else 0.0,
-                "tokens_per_second": round(ledger.tally.usage.total_tokens / seconds, 2) if seconds else 0.0,
-            },
-            "invalid_lines": lines,
-        }
+        """Content of `statistics.json`."""
+        return statistics_of(self._account(), self._plan, self.counts())
+
+    def _account(self) -> Account:
+        options, floor = self._setup.options, self._floor
+        return Account(
+            name=options.run_name,
+            model=options.model,
+            distribution=options.distribution,
+            state=self.state,
+            reason=self.reason,
+            seconds=self._seconds_before + self.seconds,
+            invocations=self._invocations,
+            spent=self.spent,
+            running=len(self.in_flight),
+            workers=floor.workers,
+            paused=floor.paused,
+            times=floor.times(),
+            replicas=self._replicas(),
+        )
 
     def _replicas(self) -> list[dict[str, Any]]:
         """What became of each server in all invocations; those that are named no more got what they got."""
@@ -187,6 +157,7 @@ class Books:
             "system_prompt": self._redactor.text(self._prompt),
             "prefill": [{"role": item.role, "content": self._redactor.text(item.content)} for item in setup.history],
             "tools": [dict(schema) for schema in self._tools.values()],
+            **({"merged": setup.stored["merged"]} if "merged" in setup.stored else {}),
             "changes": [*setup.stored.get("changes", []), *self._changes()],
         }
         write_object(setup.folder.run_json, content)
@@ -217,27 +188,6 @@ def _index(path: Path) -> dict[str, Any]:
         return read_object(path)
     except StateError:
         return {}
-
-
-def _spent(checkpoint: Mapping[str, Any], plan: Plan) -> Spending:
-    """What the run has used until now: as the last checkpoint says, at least what its rows say."""
-    told = checkpoint.get("spent")
-    told = told if isinstance(told, dict) else {}
-    in_rows = plan.ledger.tally.usage
-    spent = Spending()
-    if told and number(told, "total_tokens") >= in_rows.total_tokens:
-        spent.add(usage_of({"usage": told}))
-        spent.unknown_tokens = int(number(told, "unknown_tokens"))
-        spent.unknown_cost = int(number(told, "unknown_cost"))
-        return spent
-    return Spending(
-        in_rows.prompt_tokens,
-        in_rows.completion_tokens,
-        in_rows.reasoning_tokens,
-        in_rows.cost_usd,
-        in_rows.unknown_tokens,
-        in_rows.unknown_cost,
-    )
 
 
 def _lost(checkpoint: Mapping[str, Any], folder: RunFolder) -> int:

@@ -64,6 +64,11 @@ class RunFolder:
         return self.root / "exchanges.jsonl"
 
     @property
+    def tokens(self) -> Path:
+        """Tokens of replies as their server told them, with --record_tokens."""
+        return self.root / "tokens.jsonl"
+
+    @property
     def checkpoint(self) -> Path:
         """Counters, and how long the files are."""
         return self.root / "checkpoint.json"

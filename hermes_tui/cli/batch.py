@@ -19,6 +19,7 @@ from hermes_engine.batch.options import BatchOptions, checked
 from hermes_engine.errors import UsageError
 from hermes_tui.cleaning import one_line
 from hermes_tui.cli.batch_data import export, feed, found_run, output_dir_option
+from hermes_tui.cli.batch_merge import merge
 from hermes_tui.cli.batch_quality import filter_rows, report
 from hermes_tui.cli.batch_replay import replay
 from hermes_tui.cli.batch_watch import watch
@@ -348,6 +349,7 @@ def _share(reasoning: Mapping[str, Any]) -> str:
 batch.add_command(export)
 batch.add_command(feed)
 batch.add_command(filter_rows)
+batch.add_command(merge)
 batch.add_command(report)
 batch.add_command(replay)
 batch.add_command(watch)
