@@ -10,7 +10,7 @@ import pytest
 from textual.pilot import Pilot
 
 from hermes_engine import events as ev
-from hermes_engine.board import Card, CardDraft, CardEvent, Comment, Details
+from hermes_engine.board import Attachment, Card, CardDraft, CardEvent, Comment, Details
 from hermes_tui.screens.agents.book import AgentsBook
 from hermes_tui.screens.agents.items import AgentItem
 from hermes_tui.screens.agents.steps import OpenSteps
@@ -117,8 +117,9 @@ async def board_empty(app: StageApp, pilot: Pilot[int], book: ToldBoard) -> None
 @state
 async def board_card(app: StageApp, pilot: Pilot[int], book: ToldBoard) -> None:
     done = dataclasses.replace(
-        run(3, "k7", "coder", 4000), state="review", ended=NOW - 3000, summary="✓ tests  +14 −6", tokens=38_000
-    )
+        run(3, "k7", "coder", 4000), state="review", ended=NOW - 3000, summary="✓ tests  +14 −6", tokens=38_000,
+        commit="hermes/k7-ab12cd",
+    )  # fmt: skip
     failed = dataclasses.replace(
         run(2, "k7", "coder", 5000), state="provider_error", ended=NOW - 4100, error="provider error: HTTP 503"
     )
@@ -126,7 +127,9 @@ async def board_card(app: StageApp, pilot: Pilot[int], book: ToldBoard) -> None:
         CARDS[7], body="Make the token store.\nKeep the public API; run tests/auth before you hand it in.",
         parents=("k6",), children=("k9",), created=NOW - 9000,
     )  # fmt: skip
-    details = Details(told, (failed, done), (Comment(1, "k7", None, "ann", "Mind the [lock].", NOW - 4500),), ())
+    file = Attachment(1, "k7", "design.md", "/work/project/docs/design.md", "ann", NOW - 8000)
+    comment = Comment(1, "k7", None, "ann", "Mind the [lock].", NOW - 4500)
+    details = Details(told, (failed, done), (comment,), (file,))
     happened = (CardEvent(1, "k7", None, "create", "", "ready", "ann", "", NOW - 9000),
                 CardEvent(2, "k7", 3, "review", "running", "review", "coder", "✓ tests", NOW - 3000))  # fmt: skip
 

@@ -155,6 +155,7 @@ class CardScreen(KanbanBase):
                 who = f"   {shown(comment.author) or '?'}  {age_short(now - comment.created)}"
                 lines.append(PageLine(Text(who, look.faint)))
                 lines += _text(comment.text, width, look.text, 5)
+        lines += _heading(_("Files"), look) if details.attachments else []
         for attachment in details.attachments:
             lines.append(PageLine(Text(f"   {shown(attachment.name)}  {shown(attachment.path)}", look.soft)))
         if details.runs:
