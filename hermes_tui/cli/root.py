@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Sequence
 
 import click
@@ -80,6 +81,8 @@ def invoke(args: Sequence[str]) -> int:
         with hermes.make_context("hermes", list(args)) as context:
             result = hermes.invoke(context)
     except click.exceptions.Exit as end:
+        if sys.stdout is None:  # click writes its help to nobody without a word
+            raise OutputLost(OSError("it is closed")) from None
         return end.exit_code
     except click.exceptions.NoArgsIsHelpError as fault:
         raise _needs_verb(fault.ctx) from None

@@ -19,7 +19,7 @@ _CODES: dict[Style, str] = {"bold": "1", "dim": "2", "red": "31", "yellow": "33"
 
 
 class OutputLost(OSError):
-    """Standard output takes nothing any more (a full disk); a reader that went away is a BrokenPipeError."""
+    """Standard output takes nothing: it is closed, or a disk is full; a reader that went away is a BrokenPipeError."""
 
     def __init__(self, fault: OSError) -> None:
         super().__init__(f"cannot write to standard output: {fault.strerror or fault}")
@@ -101,6 +101,8 @@ def out(text: str = "", *, style: Style = "", end: str = "\n") -> None:
 def write_out(text: str) -> None:
     """Writes text that is safe already to standard output, at once. Raises BrokenPipeError or OutputLost."""
     if sys.stdout is None:
+        if text:
+            raise OutputLost(OSError("it is closed"))
         return
     try:
         sys.stdout.write(text)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -139,6 +140,6 @@ def test_odds_are_drawn_beside_what_was_drawn(tmp_path: Path) -> None:
 def test_who_presses_again_and_again_insists(monkeypatch: pytest.MonkeyPatch) -> None:
     """A signal that came twice is one wish; presses five times a second are more than one."""
     times = iter([10.0, 10.0, 10.2, 10.4, 10.6, 10.8])
-    monkeypatch.setattr("hermes_tui.cli.presses.time.monotonic", lambda: next(times))
+    monkeypatch.setattr("hermes_tui.cli.presses.time", SimpleNamespace(monotonic=lambda: next(times)))
     pressed = Presses()
     assert [pressed.press() for _ in range(6)] == [1, 1, 1, 2, 2, 3]
