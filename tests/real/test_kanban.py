@@ -9,20 +9,44 @@ import pytest
 
 from tests.e2e.program import hermes
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(500)]
+
+RESEARCHER = "Capaz de leer código fuente y documentación externa, y producir informes de investigación"
+LOCAL = ("--model", "local", "--max-turns", "4")
 
 
-def test_cards_worked_by_the_real_model_end_with_a_result_or_a_reason(tmp_path: Path) -> None:
+def test_the_mission_with_the_real_model_ends_each_card_with_a_result_or_a_reason(tmp_path: Path) -> None:
     assert hermes("tools", "enable", "kanban").code == 0
-    for title in ("Say hello", "Complete this card with the summary 4, which is 2 + 2"):
-        made = hermes("kanban", "create", title, "--max-retries", "1", "--json")
-        assert made.json["status"] == "ready"
-    words = ["--model", "local", "--max-turns", "4", "kanban", "run", "--once"]
-    done = hermes(*words, cwd=tmp_path, timeout=380)
+    assert hermes("profile", "create", "researcher", "--description", RESEARCHER).code == 0
+    titles = {
+        "Say hello": ("default",),
+        "Complete this card with the summary 4, which is 2 + 2": ("researcher",),
+        "Write down the result of the card before": ("researcher", "--parent", "k2"),
+    }
+    for title, (assignee, *more) in titles.items():
+        made = hermes("kanban", "create", title, "--assignee", assignee, "--max-retries", "1", *more, "--json")
+        assert made.json["status"] == ("todo" if more else "ready")
+    done = hermes(*LOCAL, "kanban", "run", "--once", cwd=tmp_path, timeout=480)
+    cards = {card["id"]: card for card in hermes("kanban", "list", "--json").json}
+    stuck = [card for card in cards.values() if card["status"] != "done"]
+    assert done.code == int(any(card["status"] == "blocked" for card in stuck)), done.err
+    assert all(card["reason"] for card in stuck), json.dumps(stuck)
+    before, after = cards["k2"], cards["k3"]
+    assert (after["status"] == "todo") == (before["status"] == "blocked"), "it goes on when the card before is done"
+    for card in cards.values():
+        assert card["status"] in ("done", "blocked", "todo"), done.err
+        assert bool(card["runs"]) == (card["status"] != "todo"), json.dumps(card)
+        assert all(run["profile"] == card["assignee"] and run["ended"] for run in card["runs"])
+        assert bool(card["result"]) == (card["status"] == "done")
+
+
+def test_a_goal_becomes_a_plan_or_one_line_that_says_why_not(tmp_path: Path) -> None:
+    assert hermes("tools", "enable", "kanban").code == 0
+    done = hermes("--model", "local", "kanban", "plan", "Say hello", "--yes", cwd=tmp_path, timeout=280)
     cards = hermes("kanban", "list", "--json").json
-    assert {card["status"] for card in cards} <= {"done", "blocked"}, done.err
-    assert done.code == int(any(card["status"] == "blocked" for card in cards)), done.err
-    for card in cards:
-        assert card["runs"], json.dumps(card)
-        assert all(run["state"] != "running" and run["ended"] for run in card["runs"])
-        assert card["result"] if card["status"] == "done" else card["reason"]
+    if done.code == 0:
+        assert [card["id"] for card in cards] == done.out.splitlines()[-1].removeprefix("created ").split(", ")
+    else:
+        assert (done.code, done.out, cards) == (1, "", [])
+        assert done.err.startswith("hermes: ")
+        assert done.err.count("\n") == 1
