@@ -6,9 +6,8 @@ message has exactly one tool message, in call order, before the next message; `c
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -51,6 +50,22 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplyTokens:
+    """What a model read and said, as numbers of its server's tokenizer.
+
+    Attributes:
+        prompt: what it read, after the first `shared` tokens; empty where the server does not tell it.
+        tokens, logprobs: what it said, and how likely each token was; equally many.
+        shared: so many tokens are those with which the row's request before, and its reply, began.
+    """
+
+    prompt: Sequence[int]
+    tokens: Sequence[int]
+    logprobs: Sequence[float]
+    shared: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
     """One message of a conversation.
 
@@ -63,6 +78,7 @@ class Message:
         reasoning: thinking of an assistant message, without tags.
         partial: the assistant message was cut off (cancelled, broken stream).
         status: how the call of a tool message ended (ok | error | denied | cancelled), "" when not known.
+        tokens: of the reply that an assistant message stands for, where they were asked for and told.
     """
 
     role: Role
@@ -73,6 +89,7 @@ class Message:
     reasoning: str = ""
     partial: bool = False
     status: str = ""
+    tokens: ReplyTokens | None = field(default=None, compare=False, repr=False)
     wire: list[bytes] = field(default_factory=list, compare=False, repr=False, init=False)
     """Cache of the encoded form (at most one item), filled by the client, so that a long conversation
     is encoded once and not at each request."""
@@ -132,6 +149,7 @@ class Reply:
         usage: UNKNOWN_USAGE where the server told nothing.
         model: the name the server answered with, or "".
         notes: warnings for the person ("the server seems to have cut the prompt at 4,096 tokens").
+        tokens: where they were asked for and the server told all of them.
     """
 
     text: str = ""
@@ -141,6 +159,7 @@ class Reply:
     usage: Usage = UNKNOWN_USAGE
     model: str = ""
     notes: tuple[str, ...] = ()
+    tokens: ReplyTokens | None = field(default=None, compare=False, repr=False)
 
     @property
     def empty(self) -> bool:
@@ -185,14 +204,6 @@ class ToolResult:
         return self.status == "ok"
 
 
-class CutOff(asyncio.CancelledError):
-    """A call was stopped that had cost something already; `usage` is that."""
-
-    def __init__(self, usage: Usage) -> None:
-        super().__init__()
-        self.usage = usage
-
-
 def user(text: str) -> Message:
     """A user message."""
     return Message("user", text)
@@ -200,7 +211,9 @@ def user(text: str) -> Message:
 
 def assistant(reply: Reply, *, partial: bool = False) -> Message:
     """The assistant message that stands for a reply."""
-    return Message("assistant", reply.text, reply.tool_calls, reasoning=reply.reasoning, partial=partial)
+    return Message(
+        "assistant", reply.text, reply.tool_calls, reasoning=reply.reasoning, partial=partial, tokens=reply.tokens
+    )
 
 
 def tool_message(call: ToolCall, text: str, status: str = "") -> Message:

@@ -6,6 +6,7 @@ hears it all. What makes agents out of specs is asked of `work.maker.Maker`.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +31,7 @@ class ModelRequest:
         sampling: max_tokens, temperature, top_p, seed, stop, …: sent as they are.
         extra_body: further body fields of this endpoint.
         reasoning_effort: none | minimal | low | medium | high | xhigh, or None to leave it out.
+        tokens: whether the reply is to come with its tokens, where the server tells them.
     """
 
     model: str
@@ -38,6 +40,7 @@ class ModelRequest:
     sampling: Mapping[str, Any] = field(default_factory=dict)
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     reasoning_effort: str | None = None
+    tokens: bool = False
 
 
 class DeltaSink(Protocol):
@@ -61,6 +64,14 @@ class Client(Protocol):
     async def close(self) -> None:
         """Closes connections."""
         ...
+
+
+class CutOff(asyncio.CancelledError):
+    """A call was stopped that had cost something already; `usage` is that."""
+
+    def __init__(self, usage: Usage) -> None:
+        super().__init__()
+        self.usage = usage
 
 
 class Toolbox(Protocol):
@@ -260,7 +271,7 @@ class AgentSpec:
         cwd: folder it works in.
         mode: ask | edits | plan | auto | yolo.
         limits: of one turn.
-        sampling, extra_body, reasoning_effort: see ModelRequest.
+        sampling, extra_body, reasoning_effort, tokens: see ModelRequest.
         system_prompt: replaces the built one when not None ("" = no system message at all).
         role: what is said to the agent about its part, at the end of its system message.
         env: extra environment of its commands (a row's HOME, …).
@@ -280,6 +291,7 @@ class AgentSpec:
     sampling: Mapping[str, Any] = field(default_factory=dict)
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     reasoning_effort: str | None = None
+    tokens: bool = False
     system_prompt: str | None = None
     role: str = ""
     env: Mapping[str, str] = field(default_factory=dict)

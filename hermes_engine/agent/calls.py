@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Iterator, Sequence
 
 from hermes_engine.events import Emitter
-from hermes_engine.messages import CANCELLED_RESULT, CutOff, ToolCall, ToolResult
-from hermes_engine.protocols import Toolbox
+from hermes_engine.messages import CANCELLED_RESULT, ToolCall, ToolResult
+from hermes_engine.protocols import CutOff, Toolbox
 from hermes_engine.toolsets import SIDE_BY_SIDE
 
 

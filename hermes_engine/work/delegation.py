@@ -21,8 +21,8 @@ from pydantic import BeforeValidator
 from hermes_engine.cleaning import one_line
 from hermes_engine.errors import HermesError, ToolFault
 from hermes_engine.events import Event, Sink, UsageReported
-from hermes_engine.messages import NO_USAGE, CutOff, Display, ToolResult, Usage
-from hermes_engine.protocols import AgentSpec, Limits
+from hermes_engine.messages import NO_USAGE, Display, ToolResult, Usage
+from hermes_engine.protocols import AgentSpec, CutOff, Limits
 from hermes_engine.settings.values import DelegationSettings
 from hermes_engine.tools.context import ToolContext
 from hermes_engine.tools.registry import Tool, make_tool
