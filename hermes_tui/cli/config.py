@@ -65,7 +65,7 @@ def get(flags: Flags, key: str | None, as_json: bool) -> None:
 @click.argument("key")
 @click.argument("value")
 def set_(flags: Flags, key: str, value: str) -> None:
-    """Change a setting, e.g. `hermes config set limits.max_turns 40`."""
+    """Change a setting: `hermes config set limits.max_turns 40`."""
     from hermes_engine.profiles import config_for_edit
     from hermes_engine.settings_edit import checked_key, set_value
 

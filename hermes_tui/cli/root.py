@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import click
 
-from hermes_engine.errors import Interrupted, UsageError
+from hermes_engine.errors import ConfigError, Interrupted, UsageError
 from hermes_tui.cli import quit_at_once
 from hermes_tui.cli.flags import EVERY, Flags, takes
 from hermes_tui.cli.shape import LazyGroup, spelling
@@ -55,11 +55,21 @@ def hermes(context: click.Context, flags: Flags, version: bool) -> int:
         out(f"hermes {__version__}")
         context.exit(0)
     context.obj = flags
+    if context.invoked_subcommand not in ("doctor", "help"):
+        _check_home()
     if context.invoked_subcommand is None:
         from hermes_tui.cli.chat import open_here
 
         return open_here(flags)
     return 0
+
+
+def _check_home() -> None:
+    from hermes_engine.paths import Home
+
+    root = Home.from_env().root
+    if root.exists() and not root.is_dir():
+        raise ConfigError(_("the home {path} is not a folder").format(path=root), hint=_("HERMES_HOME names another"))
 
 
 @hermes.command("help", hidden=True)

@@ -31,7 +31,8 @@ class Verb(click.Command):
 
     def get_short_help_str(self, limit: int = 45) -> str:
         """The first sentence of the help."""
-        return _(inspect.cleandoc(self.help or "")).partition(". ")[0].strip().rstrip(".").split("\n")[0] + "."
+        first = _(inspect.cleandoc(self.help or "")).partition("\n\n")[0]
+        return " ".join(first.split()).partition(". ")[0].rstrip(".") + "."
 
 
 class Group(click.Group):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -310,3 +311,18 @@ def test_standard_input_closed_is_no_traceback() -> None:
     )
     assert "Traceback" not in done.stderr
     assert "terminal" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["sessions list", "profile list", "config set model m", "chat -q x -m demo"])
+def test_a_home_that_is_a_file_is_wrong_in_every_command(tmp_path: Path, command: str) -> None:
+    (tmp_path / "home").write_text("mine")
+    done = hermes(*command.split(), HERMES_HOME=str(tmp_path / "home"))
+    assert (done.code, done.out) == (2, "")
+    assert done.err == f"hermes: the home {tmp_path / 'home'} is not a folder — HERMES_HOME names another\n"
+
+
+def test_the_lines_of_a_group_are_whole_sentences() -> None:
+    for group in ("", "batch", "config", "kanban", "profile", "sessions", "tasks", "tools", "local"):
+        text = " ".join(hermes(*group.split(), "--help").out.partition("Commands:")[2].split())
+        assert text.endswith(".")
+        assert not re.search(r"\.\.|e\.g\.", text), text
