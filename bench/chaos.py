@@ -89,6 +89,11 @@ def late(prompt: str, step: int) -> bool:
     return drawn("late", prompt, step) < 0.5
 
 
+def long(prompt: str, step: int) -> bool:
+    """Whether a named wait is a whole second: seldom, since it holds for all rows, and each 45th call names one."""
+    return drawn("long", prompt, step) < 0.1
+
+
 def called(prompt: str, step: int) -> str:
     """What the reply of this step calls; "" for the last answer."""
     wrong = way(prompt, step)

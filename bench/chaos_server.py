@@ -23,7 +23,7 @@ _CALLS = {
     "invented tool": Call("summon_spirit", json.dumps({"name": "Hermes"})),
 }
 _STATUS = {
-    "429 with Retry-After": (b"429 Too Many Requests", b"Retry-After: 1\r\n"),
+    "429 with Retry-After": (b"429 Too Many Requests", b"Retry-After: 0.1\r\n"),
     "429 without": (b"429 Too Many Requests", b""),
     "500": (b"500 Internal Server Error", b""),
 }
@@ -56,6 +56,8 @@ class Failing(Connection):
         begun = _begun(self._script)
         if wrong in _STATUS:
             status, headers = _STATUS[wrong]
+            if headers and chaos.long(prompt, step):
+                headers = b"Retry-After: 1\r\n"
             self.later(lambda: self.plain(json.dumps(_ERROR).encode(), status, headers))
         elif wrong == "error in stream":
             self.stream([begun, *packed(events([_ERROR]), 1)])
