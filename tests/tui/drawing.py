@@ -33,6 +33,14 @@ def drawn(block: Block, width: int = 60) -> str:
     return "\n".join(lines(block.rows(width, LOOK)))
 
 
+def drawn_whole(block: Block, width: int = 60) -> list[list[str]]:
+    """A long block as text, part by part until all of it is drawn."""
+    parts = [lines(block.rows(width, LOOK))]
+    while block.unfinished:
+        parts.append(lines(block.rows(width, LOOK)))
+    return parts
+
+
 def logical(rows: Sequence[Row]) -> str:
     """What copying all rows would give: folds joined, decoration left out."""
     out = ""

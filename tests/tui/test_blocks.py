@@ -11,15 +11,17 @@ from hermes_tui.widgets.blocks import (
     Option,
     OutputBlock,
     RequestBlock,
+    ResultBlock,
     ThoughtBlock,
     ToolBlock,
     UserBlock,
     WelcomeBlock,
 )
 from hermes_tui.widgets.blocks.request import QUIET_SECONDS
+from hermes_tui.widgets.blocks.result import MAX_ROWS
 from hermes_tui.widgets.blocks.tool import MAX_BODY
 from hermes_tui.widgets.markdown import drawing
-from tests.tui.drawing import CONTROLS, LOOK, MARKUP, drawn, has_control, lines, logical
+from tests.tui.drawing import CONTROLS, LOOK, MARKUP, drawn, drawn_whole, has_control, lines, logical
 
 
 def finished(block: ToolBlock, call: str = "c", **values: object) -> ToolBlock:
@@ -261,3 +263,33 @@ def test_a_suggestion_knows_its_row() -> None:
     assert block.suggestion_at(1) == "do this"
     assert block.suggestion_at(2) == "/help"
     assert block.suggestion_at(0) == block.suggestion_at(9) == ""
+
+
+def test_a_long_answer_is_drawn_in_parts_and_ends_as_it_would_in_one() -> None:
+    paragraphs = [f"paragraph {number} " + "word " * 90 for number in range(60)]
+    block = AnswerBlock("\n\n".join(paragraphs))
+    parts = drawn_whole(block)
+    assert len(parts) > 2
+    assert not any("paragraph 59" in line for line in parts[0])
+    heights = [len(part) for part in parts]
+    assert max(heights) - min(heights) < heights[-1] / 5  # the view does not jump
+    shown = drawn(block)
+    assert block.unfinished
+    assert "paragraph 59" in shown  # what stood there stands until it is drawn again
+    single = "\n\n".join(drawn(AnswerBlock(paragraph)) for paragraph in paragraphs)
+    assert shown == single
+
+
+def test_of_a_result_only_what_is_shown_is_drawn() -> None:
+    answer = "\n\n".join(f"paragraph {number} " + "word " * 90 for number in range(500))
+    block = ResultBlock("a", name="kid", state="done", heading="done", task="look", answer=answer)
+    rows, left = block.drawn(60, LOOK, MAX_ROWS)
+    assert len(rows) < 2 * MAX_ROWS
+    assert 4000 < left < 6000
+    shown = drawn(block).split("\n")
+    assert len(shown) < MAX_ROWS + 10
+    assert any(line.strip().startswith("… about 4") and line.endswith("more rows: Space") for line in shown)
+    assert not block.unfinished
+    block.toggle()
+    assert "paragraph 10 " in drawn(block)
+    assert block.unfinished

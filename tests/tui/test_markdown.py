@@ -13,7 +13,7 @@ from hermes_tui.widgets.glyphs import ASCII
 from hermes_tui.widgets.highlight import find_spans
 from hermes_tui.widgets.markdown.drawing import draw, draw_code
 from hermes_tui.widgets.markdown.splitting import OPEN_LIMIT, Piece, Splitter, split
-from tests.tui.drawing import LOOK, MARKUP, WIDE, lines, logical, look
+from tests.tui.drawing import LOOK, MARKUP, WIDE, drawn_whole, lines, logical, look
 
 BLOCKS = st.sampled_from(
     [
@@ -142,9 +142,9 @@ def test_a_table_that_is_cut_keeps_its_columns_in_each_piece(bars: bool) -> None
     block = AnswerBlock(live=True)
     for start in range(0, len(source), 700):
         block.feed(source[start : start + 700])
-    text = lines(block.rows(120, LOOK))
+    text = drawn_whole(block, 120)[-1]
     block.finish()
-    assert lines(block.rows(120, LOOK)) == text
+    assert drawn_whole(block, 120)[-1] == text
     assert sum("what it holds" in line for line in text) > 2
     assert not any("|" in line for line in text)
     assert [line.split()[1] for line in text if "xxx" in line] == [str(number) for number in range(900)]

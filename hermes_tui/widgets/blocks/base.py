@@ -44,6 +44,11 @@ class Block:
         return False
 
     @property
+    def unfinished(self) -> bool:
+        """Whether only a part of it was drawn and blanks stand for the rest, which the next drawing goes on with."""
+        return False
+
+    @property
     def animated(self) -> bool:
         """Whether it looks different as time goes by."""
         return False

@@ -54,19 +54,28 @@ class ResultBlock(AnswerBlock):
         air = Text(" " * edge.cell_len)
         inset = edge.cell_len - INSET
         rows += indented(Text(clean(self.task), look.faint), width, air)
-        answer = super().rows(width - inset, look) if self.source.strip() else []
-        self._folded = len(answer) > MAX_ROWS + 3
+        answer, left = self._answer(width - inset, look)
+        self._folded = len(answer) + left > MAX_ROWS + 3
         shown = answer if self.open or not self._folded else answer[:MAX_ROWS]
         if shown:
             rows += [BLANK, *(row.behind([blank(inset)], inset, row.inset + inset) for row in shown)]
-        if len(shown) < len(answer):
-            more = _("{count} more rows: Space").format(count=len(answer) - len(shown))
+        if len(shown) < len(answer) + left:
+            words = _("about {count} more rows: Space") if left else _("{count} more rows: Space")
+            more = words.format(count=len(answer) - len(shown) + left)
             rows += indented(Text(f"{look.glyphs.ellipsis} {more}", look.faint), width, air)
         rows += [BLANK] if shown else []
         for line in self.remains:
             rows += indented(Text(clean(line), look.soft), width, air)
         keys = _("Enter opens it · y copies the answer") if answer else _("Enter opens it")
         return [*rows, *indented(Text(keys, look.faint), width, air)]
+
+    def _answer(self, width: int, look: Look) -> tuple[list[Row], int]:
+        """Rows of the answer, and how many there are besides: only what is shown is drawn."""
+        if not self.source.strip():
+            return [], 0
+        if self.open:
+            return super().rows(width, look), 0
+        return self.drawn(width, look, MAX_ROWS + 3)
 
     def _sign(self, look: Look) -> tuple[str, Style]:
         if self.state == "done":

@@ -17,6 +17,9 @@ from hermes_tui.texts import _
 from hermes_tui.widgets.blocks import Option, RequestBlock, ResultBlock, UserBlock, WelcomeBlock
 from hermes_tui.widgets.transcript.view import TranscriptView
 
+BREATH_SECONDS = 0.01
+"""Between two parts of a long block: keys come first."""
+
 
 class Transcript(TranscriptView, can_focus=True):
     """Blocks in order, one of which may be the current one."""
@@ -73,6 +76,19 @@ class Transcript(TranscriptView, can_focus=True):
 
     intercept: Callable[[str, str | None], bool] = staticmethod(lambda key, character: False)
     """Asked first about each key; True when it was meant for the request under the cursor."""
+
+    def settle(self) -> None:
+        """Also goes on, a moment later, with long blocks in view of which only a part is drawn."""
+        super().settle()
+        if any(block.unfinished for block in self.in_view()):
+            self.set_timer(BREATH_SECONDS, self._draw_on)
+
+    def _draw_on(self) -> None:
+        self._ticking = True  # nothing new came
+        for block in self.in_view():
+            if block.unfinished:
+                block.touch()
+        self._ticking = False
 
     def action_cursor(self, step: int) -> None:
         """Moves to the next or previous block."""
