@@ -139,10 +139,11 @@ class Desk:
 
         if self.engine is None:
             return Past()
+        over = not self.engine.busy(session)
         try:
-            recorded = self.engine.sessions().recordings().of_chat(session, KINDS)
-            past = Past(recorded, over=not self.engine.busy(session))
-            for record in self.engine.tasks.earlier(session):
+            tasks = self.engine.tasks.earlier(session)  # also writes what was heard until now
+            past = Past(self.engine.sessions().recordings().of_chat(session, KINDS), over=over)
+            for record in tasks:
                 past.add_result(record.ended or 0.0, result_block(kept(record)))
         except HermesError:
             return Past()

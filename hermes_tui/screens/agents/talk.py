@@ -150,7 +150,7 @@ class Talk:
         self, item: AgentItem, messages: Sequence[Message], recorded: Sequence[Event], live: Sequence[Event] | None
     ) -> None:
         presenter, transcript = self.presenter, self.transcript
-        blocks = blocks_of(messages, Past(recorded, over=live is None))
+        blocks = blocks_of(messages, Past(recorded, over=False))
         first = next((block for block in blocks if isinstance(block, UserBlock)), None)
         if first is not None and item.kind != "chat":
             first.mark = _("its task")
