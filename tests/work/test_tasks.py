@@ -11,6 +11,7 @@ import pytest
 from hermes_engine.errors import UsageError
 from hermes_engine.events import AgentFinished, AgentStarted, ToolFinished, ToolStarted, TurnFinished
 from hermes_engine.messages import closed
+from hermes_engine.work.supervisor import AgentRow
 from tests.server.answers import Seen, hang, status
 from tests.work.conftest import Configure, Hear
 from tests.work.support import Heard, by_prompt, call, first_user, say, spawn
@@ -19,6 +20,13 @@ from tests.work.support import Heard, by_prompt, call, first_user, say, spawn
 def ended(heard: Heard, count: int = 1) -> list[Any]:
     heard.wait(lambda: len(heard.of(AgentFinished)) >= count)
     return heard.of(AgentFinished)
+
+
+def told(heard: Heard, agent: str, text: str) -> AgentRow:
+    """What now works on the text."""
+    row = heard.engine.tasks.tell(agent, text)
+    assert row is not None
+    return row
 
 
 def users(seen: Seen) -> list[str]:
@@ -118,7 +126,7 @@ def test_told_something_while_it_works_it_reads_it_before_its_next_step(hear: He
     heard = hear(by_prompt({"work": [call("terminal", {"command": "sleep 0.5"}), say("done")]}), mode="auto")
     row = heard.engine.tasks.start(heard.session, "work", kind="background")
     heard.wait(lambda: heard.of(ToolStarted))
-    assert heard.engine.tasks.tell(row.id, "mind this").id == row.id
+    assert told(heard, row.id, "mind this").id == row.id
     ended(heard)
     assert users(heard.server.requests[-1]) == ["work", "mind this"]
     assert len(heard.of(AgentFinished)) == 1
@@ -156,8 +164,8 @@ def test_told_twice_after_its_end_both_are_said_in_one_conversation(hear: Hear) 
     heard = hear(by_prompt({"work": say("word " * 10, chunks=10, delay=0.03)}))
     row = heard.engine.tasks.start(heard.session, "work", kind="background")
     ended(heard)
-    first = heard.engine.tasks.tell(row.id, "more 1")
-    assert heard.engine.tasks.tell(row.id, "more 2").id == first.id
+    first = told(heard, row.id, "more 1")
+    assert told(heard, row.id, "more 2").id == first.id
     ended(heard, 2)
     heard.wait(lambda: not [r for r in heard.engine.agents() if r.kind == "background" and r.live])
     kept = heard.engine.tasks.messages(row.session)
@@ -171,7 +179,7 @@ def test_told_something_after_its_conversation_was_opened_as_a_chat_it_is_said_t
     ended(heard)
     chat = heard.engine.open_session(heard.cwd, resume=row.session)
     assert chat.id == row.session
-    assert heard.engine.tasks.tell(row.id, "more").kind == "chat"
+    assert told(heard, row.id, "more").kind == "chat"
     heard.wait(lambda: any(event.session == chat.id and event.agent != row.id for event in heard.of(TurnFinished)))
     said = [m.content for m in heard.engine.view(chat.id).messages if m.role == "user"]
     assert said == ["work", "more"]
@@ -184,7 +192,7 @@ def test_a_failed_task_goes_on_when_it_is_told_something(hear: Hear) -> None:
     heard = hear(by_prompt({"work": work}))
     row = heard.engine.tasks.start(heard.session, "work", kind="background")
     assert ended(heard)[0].state == "failed"
-    following = heard.engine.tasks.tell(row.id, "again")
+    following = told(heard, row.id, "again")
     assert following.id != row.id
     assert ended(heard, 2)[1].answer == "now fine"
     kept = heard.engine.tasks.messages(row.session)
@@ -259,7 +267,7 @@ def test_a_task_of_a_chat_in_plan_mode_is_not_freer(hear: Hear, kind: Any) -> No
     assert [event.status for event in denied] == ["denied", "denied"]
     assert "plan mode" in denied[0].text
     heard.engine.set_mode(heard.session, "yolo")
-    again = heard.engine.tasks.tell(heard.of(AgentFinished)[0].agent, "more")
+    again = told(heard, heard.of(AgentFinished)[0].agent, "more")
     ended(heard, 2)
     assert again.session == heard.of(AgentFinished)[0].session
     assert not (heard.cwd / "made").exists(), "and stays so when it is given more to do"
