@@ -238,6 +238,19 @@ def test_f9_17_steering_goes_into_the_running_turn_or_becomes_the_next(serve: Se
     assert users(server) == ["one", "also this", "when idle"]
 
 
+def test_what_is_typed_right_after_ctrl_s_is_another_draft(serve: Serve, tmp_path: Path) -> None:
+    server = serve([call("terminal", {"command": "sleep 1.5; echo x"}), say("done with both")])
+    with app(server, "--mode", "auto", cwd=tmp_path) as terminal:
+        terminal.shows(READY)
+        terminal.press(*"one", "enter")
+        terminal.shows("Run")
+        terminal.send("also this\x13and then\x13a draft")
+        terminal.shows("▌ and then")
+        terminal.shows("done with both")
+        assert "❯ a draft" in terminal.screen
+    assert users(server) == ["one", "also this\n\nand then"], "one message: some chat templates refuse two in a row"
+
+
 @pytest.mark.parametrize(
     "fault",
     [

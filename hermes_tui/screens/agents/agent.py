@@ -304,14 +304,11 @@ class AgentScreen(AgentsBase):
         if message.purpose:
             self.asking.answer(message.text, message.about)
         else:
-            await self._say(message.text, stop=False)
+            await self._say(message.text, stop=message.now)
 
-    async def action_interrupt_and_say(self) -> None:
+    def action_interrupt_and_say(self) -> None:
         """Stops what it does, then says what is written."""
-        if not self.prompt.lent:
-            text = self.prompt.text
-            self.prompt.clear()
-            await self._say(text, stop=True)
+        self.prompt.send_now()
 
     async def _say(self, text: str, *, stop: bool) -> None:
         if not text.strip():

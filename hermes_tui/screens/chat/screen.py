@@ -243,7 +243,7 @@ class ChatScreen(SteadyScreen[None]):
 
     def action_steer(self) -> None:
         """Sends the draft into the running turn."""
-        self.sending.steer()
+        self.prompt.send_now()
 
     def action_next_request(self) -> None:
         """Goes to the next request."""
@@ -328,7 +328,7 @@ class ChatScreen(SteadyScreen[None]):
         if message.purpose:
             self.asking.answer(message.text, message.about)
         else:
-            self.sending.enter(message.text)
+            self.sending.enter(message.text, now=message.now)
         self.refresh_facts()
 
     def on_prompt_edited(self) -> None:

@@ -49,15 +49,17 @@ class Sending:
 
     # Enter
 
-    def enter(self, text: str) -> None:
-        """Enter took this text out of the prompt. Texts come here one after another, in the order of the keys."""
+    def enter(self, text: str, *, now: bool = False) -> None:
+        """Enter took this text out of the prompt, or Ctrl+S did, `now` to be heard by the running turn. Texts come here
+        one after another, in the order of the keys.
+        """
         if not text.strip():
             self._send_queued()
             return
         self._remember(text)
-        self._dispatch(text)
+        self._dispatch(text, now)
 
-    def _dispatch(self, text: str) -> None:
+    def _dispatch(self, text: str, now: bool) -> None:
         """Sends a text or runs a command; while no chat is open, once one is."""
         ready = self._desk.engine is not None and self._desk.session and not self._opening and not self._early
         if self.set_up is None and not ready:
@@ -65,15 +67,15 @@ class Sending:
             self._early.append((text, block))
             self._screen.transcript.add(block)
         else:
-            self._run(text)
+            self._run(text, now)
 
-    def _run(self, text: str) -> None:
+    def _run(self, text: str, now: bool = False) -> None:
         if text.startswith("/"):
-            self._command(text)
+            self._command(text, now)
         else:
-            self.send(text)
+            self.send(text, now=now)
 
-    def _command(self, text: str) -> None:
+    def _command(self, text: str, now: bool) -> None:
         from hermes_tui.commands import dispatch
 
         try:
@@ -82,17 +84,19 @@ class Sending:
             self._screen.output(OutputBlock("error", error.line))
             return
         if outcome == "text":
-            self.send(text)
+            self.send(text, now=now)
         elif outcome == "refused" and self._screen.prompt.empty:
             self._screen.prompt.set_draft(text)
         self._desk.refresh()
 
-    def send(self, text: str) -> None:
-        """Sends a message, or queues it while a turn runs."""
+    def send(self, text: str, *, now: bool = False) -> None:
+        """Sends a message; while a turn runs it is queued, or goes into the turn `now`."""
         screen, engine = self._screen, self._desk.engine
         if self.set_up is not None:
             screen.prompt.put_back(text)
             self.set_up()
+        elif now and self._desk.busy:
+            self.steer_in(text)
         elif engine is not None:
             engine.send(self._desk.session, text)
             screen.transcript.action_newest()
@@ -124,24 +128,6 @@ class Sending:
         if engine is not None and items and self._screen.prompt.empty:
             engine.set_queue(self._desk.session, items[:-1])
             self._screen.prompt.set_draft(items[-1])
-
-    def steer(self) -> None:
-        """The draft into the running turn, before its next step; a command or an idle chat: as Enter."""
-        screen, engine = self._screen, self._desk.engine
-        text = screen.prompt.text
-        if screen.prompt.lent or engine is None:
-            return
-        if not text.strip():
-            self._send_queued()
-        elif not self._desk.busy:
-            self._remember(text)
-            screen.prompt.clear()
-            self._dispatch(text)
-        else:
-            self._remember(text)
-            screen.prompt.clear()
-            self.steer_in(text)
-        screen.refresh_facts()
 
     def steer_in(self, text: str) -> None:
         """Sends a text into the running turn, or as a turn when none runs, and shows it."""

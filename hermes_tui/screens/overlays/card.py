@@ -110,6 +110,7 @@ class Card(SteadyModal[str]):
     AUTO_FOCUS = "Choices"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "close", _("Close"), show=False, id="card.close"),
+        Binding("ctrl+c", "close", _("Close"), show=False, id="card.away", priority=True),
     ]
 
     def __init__(self, title: str, lines: Sequence[str], choices: Sequence[Choice], note: str = "") -> None:

@@ -42,12 +42,12 @@ class Prompt(Horizontal):
 
     class Sent(Message):
         """Enter on a draft; empty when there was none. The prompt is empty by now, or holds the draft that waited:
-        what is typed after Enter is another text. `about` is what the prompt was lent to.
+        what is typed after Enter is another text. `about` is what the prompt was lent to. `now`: not to be queued.
         """
 
-        def __init__(self, text: str, purpose: str, about: object) -> None:
+        def __init__(self, text: str, purpose: str, about: object, *, now: bool = False) -> None:
             super().__init__()
-            self.text, self.purpose, self.about = text, purpose, about
+            self.text, self.purpose, self.about, self.now = text, purpose, about, now
 
     class Edited(Message):
         """The draft changed."""
@@ -204,6 +204,9 @@ class Prompt(Horizontal):
         if key == "enter":
             self._enter()
             return True
+        if key == "ctrl+s":
+            self.send_now()
+            return True
         if key == "escape":
             self._escape()
             return True
@@ -237,6 +240,13 @@ class Prompt(Horizontal):
         else:
             self.give_back()
         self.post_message(self.Sent(text, purpose, about))
+
+    def send_now(self) -> None:
+        """As Enter, but for what is written to be heard at once."""
+        if self._loan is None:
+            text = self.text
+            self.clear()
+            self.post_message(self.Sent(text, "", None, now=True))
 
     def _escape(self) -> None:
         if self.menu.is_open:
