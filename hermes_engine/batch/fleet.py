@@ -31,6 +31,9 @@ from hermes_engine.batch.setup import Setup
 from hermes_engine.errors import EndpointDown, StateError
 from hermes_engine.protocols import AgentSpec
 
+LOCAL = "local"
+"""The address that stands for none."""
+
 START_SECONDS = 120.0
 """How long a Ray of this machine may take to start, and a first process to be ready."""
 
@@ -79,6 +82,8 @@ class Fleet:
 
     def __init__(self, setup: Setup, job: Job, outage: Outage, pace: Pace, floor: Floor) -> None:
         self._setup, self._job, self._outage, self._pace = setup, job, outage, pace
+        named = setup.options.ray_address
+        self._address = None if named == LOCAL else named
         self._nodes: dict[str, Node] = {}
         self._posts: dict[int, Post] = {}
         self._numbers = itertools.count(1)
@@ -94,7 +99,7 @@ class Fleet:
 
     async def open(self) -> None:
         """See `Workers`."""
-        address = self._setup.options.ray_address
+        address = self._address
         if address is None and len(str(self._folder)) > _LONGEST_SOCKET:
             self._folder = Path(tempfile.mkdtemp(prefix="hermes-ray-", dir="/tmp"))
         self._packed = pickle.dumps((dataclasses.replace(self._setup, stored={}), self._job))
@@ -130,7 +135,7 @@ class Fleet:
         for post in list(self._posts.values()):
             post.lost()
         self._posts.clear()
-        if self._setup.options.ray_address is None:
+        if self._address is None:
             await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
 
     async def _post(self) -> Post:
@@ -199,7 +204,7 @@ class Fleet:
         self._changed.set()
 
     def _unreached(self, why: str) -> str:
-        address = self._setup.options.ray_address
+        address = self._address
         return f"the Ray cluster at {address} cannot be joined: {why}" if address else f"Ray does not start: {why}"
 
     def _ready(self, number: int, host: str, problem: str) -> None:

@@ -82,7 +82,7 @@ class BatchOptions(BaseModel):
     engine: Literal["threads", "ray"] = "threads"
     """What works the rows: this process, or processes on the machines of a Ray cluster."""
     ray_address: str | None = None
-    """host:port of a running Ray cluster, with --engine ray; a Ray of this machine is started for the run without."""
+    """host:port of a running Ray cluster, with --engine ray. Without, or with local, one is started for the run."""
     max_turns: int = Field(10, ge=1)
     """Model requests a prompt may take."""
     distribution: str = "default"

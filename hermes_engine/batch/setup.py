@@ -116,11 +116,13 @@ def set_up(options: BatchOptions, resolved: Resolved) -> Setup:
         raise UsageError(f"there is no run {options.run_name} in {options.output_dir}")
     _no_lost_secret(options, before)
     _same_shard(options, before)
-    image_given = options.image is not None
+    image_given, address_given = options.image is not None, options.ray_address is not None
     options, notes = taken_over(options, before)
     if image_given and options.sandbox != "container":
         raise UsageError("--image is for --sandbox container", hint="rows may name images of their own")
-    _check_engine(options)
+    if address_given and options.engine != "ray":
+        raise UsageError("--ray_address is for --engine ray")
+    _check_ray(options)
     resolved = with_options(resolved, options)
     settings = resolved.settings
     open_dataset(options, settings).close()
@@ -145,6 +147,7 @@ def set_up(options: BatchOptions, resolved: Resolved) -> Setup:
         sampling=_sampling(options),
         extra_body={**settings.provider.extra_body, **options.extra_body},
         reasoning_effort=options.reasoning_effort or settings.provider.reasoning_effort,
+        tokens=options.record_tokens,
         system_prompt=options.ephemeral_system_prompt,
     )
     options = options.model_copy(update={"model": model, "profile": resolved.profile})
@@ -156,15 +159,16 @@ def set_up(options: BatchOptions, resolved: Resolved) -> Setup:
     )  # fmt: skip
 
 
-def _check_engine(options: BatchOptions) -> None:
-    """Raises UsageError when rows cannot be worked by what is named, as far as that is known without trying."""
-    address = options.ray_address
-    if options.engine == "ray" and find_spec("ray") is None:
+def _check_ray(options: BatchOptions) -> None:
+    """Raises UsageError when Ray cannot work the rows, as far as that is known without trying."""
+    if options.engine != "ray":
+        return
+    if find_spec("ray") is None:
         raise UsageError("--engine ray needs Ray, which is not installed", hint="pip install '.[ray]'")
-    if address is not None and options.engine != "ray":
-        raise UsageError("--ray_address is for --engine ray")
-    if address is not None and "://" in address:
-        raise UsageError(f"--ray_address {address} is no host:port", hint="name the port of the cluster's head, 6379")
+    if "://" in (options.ray_address or ""):
+        raise UsageError(
+            f"--ray_address {options.ray_address} is no host:port", hint="name the port of the cluster's head, 6379"
+        )
 
 
 def _surroundings(options: BatchOptions, settings: Settings, stored: dict[str, Any]) -> tuple[Surroundings, str]:

@@ -1,0 +1,133 @@
+"""A Ray cluster of two nodes on the loopback: real processes, with a token of their own, all ended afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.batch.test_server import free_port
+
+START_SECONDS = 90
+"""A node takes 4 s where nothing else runs, and 20 s where much does."""
+
+_WORKERS_PORTS = range(10002, 20000)
+
+
+class Cluster:
+    """The cluster. `nodes` holds the process id of each node's raylet, the head's first."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="hr-", dir="/tmp"))  # sockets lie below it: their paths are short
+        (self.folder / "home").mkdir()
+        self.token = secrets.token_hex(32)
+        self.port = next(port for port in iter(free_port, 0) if port not in _WORKERS_PORTS)
+        self.nodes: list[int] = []
+
+    @property
+    def address(self) -> str:
+        """What `--ray_address` is given."""
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def env(self) -> dict[str, str]:
+        """Variables of its own processes."""
+        return {
+            "RAY_AUTH_MODE": "token",
+            "RAY_AUTH_TOKEN": self.token,
+            "RAY_USAGE_STATS_ENABLED": "0",
+            "PYTHONPATH": str(Path(__file__).parents[2]),
+            "HOME": str(self.folder / "home"),
+            "HERMES_HOME": str(self.folder / "home" / ".hermes"),
+        }
+
+    def whole(self) -> None:
+        """Starts what is missing of two nodes."""
+        if self.nodes and not psutil.pid_exists(self.nodes[0]):
+            self.end()
+        self.nodes = [node for node in self.nodes if psutil.pid_exists(node)]
+        while len(self.nodes) < 2:
+            self.add_node()
+
+    def add_node(self) -> int:
+        """Starts a node with one processor; the process id of its raylet."""
+        first = not self.nodes
+        place = ["--head", f"--port={self.port}"] if first else [f"--address={self.address}"]
+        ip = f"--node-ip-address=127.0.0.{len(self.nodes) + 1}"
+        command = [str(Path(sys.executable).with_name("ray")), "start", *place, ip, "--num-cpus=1"]
+        command += ["--include-dashboard=false", f"--temp-dir={self.folder}"] if first else []
+        command += ["--object-store-memory=80000000", "--disable-usage-stats"]
+        before = {raylet.pid for raylet in self._raylets()}
+        done = subprocess.run(
+            command, env={**os.environ, **self.env}, capture_output=True, text=True, timeout=START_SECONDS, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        self.nodes.append(next(raylet.pid for raylet in self._raylets() if raylet.pid not in before))
+        return self.nodes[-1]
+
+    def processes(self) -> list[psutil.Process]:
+        """Everything that knows the cluster's token, but for this process."""
+        found = []
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                if process.environ().get("RAY_AUTH_TOKEN") == self.token and process.pid != os.getpid():
+                    found.append(process)
+        return found
+
+    def _raylets(self) -> list[psutil.Process]:
+        return [process for process in self.processes() if process.name() == "raylet"]
+
+    def working(self, node: int) -> list[psutil.Process]:
+        """The processes of a node that work rows."""
+        try:
+            below = psutil.Process(node).children()
+        except psutil.Error:
+            return []
+        found = []
+        for process in below:
+            with contextlib.suppress(psutil.Error):
+                if "ray::Site" in " ".join(process.cmdline()):
+                    found.append(process)
+        return found
+
+    def end(self) -> None:
+        """Ends every process."""
+        self.nodes.clear()
+        left = self.processes()
+        for process in left:
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+        psutil.wait_procs(left, timeout=20)
+
+    def close(self) -> None:
+        """Ends it and removes its files."""
+        self.end()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """Held while a test has a Ray: several at once would need more memory and time than there may be."""
+    with (Path(tempfile.gettempdir()) / "hermes-tests-ray.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def wait_until(there: Callable[[], object], seconds: float = 60.0) -> None:
+    """Waits for something. Fails when it takes too long."""
+    deadline = time.monotonic() + seconds
+    while not there():
+        if time.monotonic() > deadline:
+            pytest.fail(f"not there after {seconds:g} s")
+        time.sleep(0.05)

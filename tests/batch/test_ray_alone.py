@@ -1,0 +1,153 @@
+"""`--engine ray` without a cluster: a Ray of this machine that is started for the run, and what cannot be joined.
+
+The real program as a process. Whatever ends it, nothing of it or of Ray is left.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.batch.ray_cluster import one_at_a_time, wait_until
+from tests.batch.served import prompt_of
+from tests.batch.support import dataset, read_rows
+from tests.batch.test_server import free_port, running
+from tests.conftest import Serve
+from tests.e2e.program import Done, environment, hermes
+from tests.server.scripted import Answer, ScriptedServer, Seen, call, say
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400), pytest.mark.xdist_group("ray")]
+
+
+@pytest.fixture(autouse=True)
+def ray_here() -> Iterator[None]:
+    pytest.importorskip("ray", reason="Ray is not installed: make test does it where the package index has it")
+    with one_at_a_time():
+        yield
+    for process in of_this_test():  # none, unless the test failed
+        process.kill()
+
+
+def of_this_test() -> list[psutil.Process]:
+    """Processes that were started for this test, by the home they have."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.pid != os.getpid() and process.environ().get("HERMES_HOME") == os.environ["HERMES_HOME"]:
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+def flags(server: ScriptedServer | str, *more: str) -> list[str]:
+    url = server if isinstance(server, str) else server.base_url
+    given = ["--dataset_file", "d.jsonl", "--batch_size", "5", "--run_name", "r", "--model", "m", "--base_url", url]
+    return ["batch", "run", *given, "--engine", "ray", "--sandbox", "local", "--plain", *more]
+
+
+def start(args: list[str], cwd: Path) -> subprocess.Popen[bytes]:
+    """The program at work, with folders for what is temporary that nobody else has."""
+    (cwd / "tmp").mkdir()
+    return subprocess.Popen(
+        [sys.executable, "-m", "hermes_tui.cli", *args],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd,
+        env=environment(TMPDIR=str(cwd / "tmp")), start_new_session=True,
+    )  # fmt: skip
+
+
+def sleeps_or_says(mark: str) -> object:
+    """A script: rows that run a long command, and one that answers at once."""
+
+    def script(seen: Seen) -> Answer:
+        if prompt_of(seen) == "quick":
+            return say("Yes.", "hm")
+        return call("terminal", {"command": f"sleep {mark}"}, reasoning="hm")
+
+    return script
+
+
+def nothing_left(cwd: Path) -> None:
+    """No process, no command and no folder of rows or of Ray."""
+    wait_until(lambda: not of_this_test(), 30)
+    assert list((cwd / "tmp").glob("hermes-*")) == []
+    assert not (Path(os.environ["HOME"]) / ".ray").exists()
+
+
+def test_a_run_from_its_beginning_to_its_end(serve: Serve, tmp_path: Path) -> None:
+    server = serve([say("Yes.", "hm")])
+    dataset(tmp_path / "d.jsonl", [f"p{number}" for number in range(20)])
+    process = start([*flags(server), "--requests_per_minute", "6000"], tmp_path)
+    out, err = process.communicate(timeout=200)
+    assert process.returncode == 0, err
+    assert b"kept 20" in out
+    told = err.decode().splitlines()
+    assert told[:2] == [
+        "no sandbox: commands of the rows run on each row's machine, as whoever started Ray there",
+        "starting Ray on this machine",
+    ]
+    assert told[2].startswith("Ray: 1 machines; up to ")
+    assert b"raylet" not in out + err
+    assert len(read_rows(tmp_path / "data" / "r" / "trajectories.jsonl")) == 20
+    nothing_left(tmp_path)
+
+
+@pytest.mark.parametrize("signals", [[signal.SIGINT], [signal.SIGINT, signal.SIGINT], [signal.SIGKILL]], ids=len)
+def test_however_it_is_ended_nothing_is_left(serve: Serve, tmp_path: Path, signals: list[signal.Signals]) -> None:
+    mark = f"34{os.getpid()}"
+    server = serve(sleeps_or_says(mark))
+    dataset(tmp_path / "d.jsonl", ["quick", "a", "b", "c"])
+    process = start(flags(server), tmp_path)
+    wait_until(lambda: len(running(mark)) == 3 and server.open_requests == 0, 200)
+    began = time.monotonic()
+    for number in signals:
+        os.killpg(process.pid, number)  # a terminal's Ctrl+C goes to all that it started
+        time.sleep(0.3)
+    _out, err = process.communicate(timeout=60)
+    assert time.monotonic() - began < 20
+    wait_until(lambda: not running(mark), 20)
+    wait_until(lambda: not of_this_test(), 30)
+    if signals == [signal.SIGINT]:
+        assert process.returncode == 130
+        assert err.decode().splitlines()[-1].startswith("go on with: hermes batch run --resume")
+        nothing_left(tmp_path)
+    resume = flags(serve([say("Yes.", "hm")]), "--resume", "--engine", "threads")
+    again = hermes(*resume, cwd=tmp_path, TMPDIR=str(tmp_path / "tmp"))
+    assert "kept 4" in again.out
+    nothing_left(tmp_path)
+
+
+def refused(tmp_path: Path, *more: str, **env: str) -> Done:
+    """A run that cannot begin: within bounds, with one line."""
+    dataset(tmp_path / "d.jsonl", ["a"])
+    done = hermes(*flags("http://127.0.0.1:9/v1", *more), cwd=tmp_path, timeout=100, **env)
+    assert "Traceback" not in done.out + done.err
+    assert done.err.splitlines()[-1].startswith("hermes: ")
+    assert not (tmp_path / "data" / "r" / "run.json").exists()
+    assert of_this_test() == []
+    return done
+
+
+def test_clusters_that_cannot_be_joined(tmp_path: Path) -> None:
+    nobody = f"127.0.0.1:{free_port()}"
+    done = refused(tmp_path, "--ray_address", nobody)
+    assert done.code == 1
+    assert f"the Ray cluster at {nobody} cannot be joined: [Errno 111] Connection refused" in done.err
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        done = refused(tmp_path, "--ray_address", address, RAY_AUTH_TOKEN="0" * 64)
+    assert done.code == 1
+    assert f"the Ray cluster at {address}" in done.err
+    done = refused(tmp_path, "--ray_address", "ray://127.0.0.1:10001")
+    assert (done.code, "is no host:port" in done.err) == (2, True)
+    done = refused(tmp_path, "--engine", "threads", "--ray_address", nobody)
+    assert (done.code, "--ray_address is for --engine ray" in done.err) == (2, True)
