@@ -13,6 +13,7 @@ from hermes_engine.batch.recording import RecordingClient
 from hermes_engine.batch.rows import RowAgents
 from hermes_engine.batch.setup import Setup
 from hermes_engine.batch.steering import MOST_WORKERS
+from hermes_engine.batch.token_chain import TokenClient
 from hermes_engine.errors import EndpointDown
 from hermes_engine.protocols import Client
 
@@ -57,7 +58,8 @@ def assembled(setup: Setup, outage: Waits, pace: Paces, floor: Board) -> RowAgen
         floor.replicas = replicas.figures
 
     def around(client: Client) -> Client:
-        return PacedClient(RecordingClient(client) if options.record else client, pace)
+        told = TokenClient(client, outage.tell) if options.record_tokens else client
+        return PacedClient(RecordingClient(told) if options.record else told, pace)
 
     # there may be more workers later; connections that nobody opens cost nothing
     return assembly.RowAgents(

@@ -21,6 +21,7 @@ from hermes_engine.batch.job import RowResult
 from hermes_engine.batch.plan import Plan
 from hermes_engine.batch.setup import Setup
 from hermes_engine.batch.statistics import Counts, number
+from hermes_engine.batch.tokens import TokenFile
 from hermes_engine.batch.writer import now
 from hermes_engine.errors import StateError
 from hermes_engine.messages import Usage
@@ -35,6 +36,8 @@ class Books:
     def __init__(self, setup: Setup, plan: Plan, redactor: Redactor, floor: Floor) -> None:
         self._setup, self._plan, self._redactor, self._floor = setup, plan, redactor, floor
         self._begun = time.monotonic()
+        self.tokens: TokenFile | None = None
+        """Of the run's rows, where they are kept."""
         self.state: State = "running"
         self.reason = ""
         self.in_flight: set[str] = set()
@@ -106,6 +109,7 @@ class Books:
             paused=floor.paused,
             times=floor.times(),
             replicas=self._replicas(),
+            tokens=self.tokens.figures(len(self._plan.ledger.kept)) if self.tokens else None,
         )
 
     def _replicas(self) -> list[dict[str, Any]]:

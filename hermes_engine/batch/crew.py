@@ -172,6 +172,8 @@ class Crew:
 
     async def _write(self, task: Task, row: Row, record: Record, result: RowResult, verdict: Verdict) -> None:
         if verdict.outcome == "kept":
+            if self.books.tokens:
+                self.books.tokens.keep(task.ident, result.conversation)
             await self.writer.keep(record, task.batch)
         elif verdict.outcome == "rejected":
             record["reject_reason"] = verdict.reason

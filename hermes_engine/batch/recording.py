@@ -76,7 +76,7 @@ class RecordingClient:
             fault = {"kind": error.kind, "text": str(error), "partial": partial}
             tape.exchanges.append({**exchange, "error": fault})
             raise
-        tape.exchanges.append({**exchange, "reply": dataclasses.asdict(reply)})
+        tape.exchanges.append({**exchange, "reply": dataclasses.asdict(dataclasses.replace(reply, tokens=None))})
         return reply
 
     async def context_window(self, model: str) -> int | None:

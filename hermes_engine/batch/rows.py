@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 from hermes_engine.batch.floor import RowAtWork
 from hermes_engine.batch.job import Job, Row, RowResult, ToolCount
+from hermes_engine.batch.token_chain import CHAIN, Chain
 from hermes_engine.clients.replicas import SEAT, Seat
 from hermes_engine.errors import EndpointDown, SandboxFault, StateError
 from hermes_engine.events import Emitter, Event, Sink, ToolFinished
@@ -137,6 +138,7 @@ async def run_row(
         return _placeless(reason, toolsets, job)
     started = time.monotonic()
     SEAT.set(Seat(row.ident))
+    CHAIN.set(Chain())
     ears = _Ears(emit)
     speak = Emitter(ears, session=job.run, run=f"{job.run}:{row.ident}", agent=f"row-{row.index}.{row.sample}")
     folder = _fresh(job.work, row.index)

@@ -31,6 +31,7 @@ from hermes_engine.batch.schedule import Schedule
 from hermes_engine.batch.setup import Setup, set_up
 from hermes_engine.batch.statistics import exit_code
 from hermes_engine.batch.steering import Steering
+from hermes_engine.batch.tokens import TokenFile
 from hermes_engine.batch.writer import Writer
 from hermes_engine.errors import HermesError, UsageError
 from hermes_engine.events import BatchFinished, BatchStarted, Emitter, Notice, Sink
@@ -238,14 +239,16 @@ class BatchRun:
             ticker.cancel()
             await asyncio.gather(ticker, return_exceptions=True)
             await crew.workers.close()
-            if crew.recording is not None:
-                crew.recording.close()
+            for file in (crew.recording, crew.books.tokens):
+                if file is not None:
+                    file.close()
         return self._ended(crew, setup, plan, fault)
 
     def _crew(
         self, setup: Setup, plan: Plan, books: Books, dataset: Dataset, work: Path, outage: Outage, workers: Workers
     ) -> Crew:
         options, redactor = setup.options, Redactor(setup.resolved.secrets)
+        books.tokens = TokenFile(setup.folder, plan.ledger.kept) if options.record_tokens else None
         self._schedule = Schedule(plan.tasks, shared_cwd=options.shared_cwd, places=options.num_workers)
         writer = Writer(
             setup.folder,

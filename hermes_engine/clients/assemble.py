@@ -11,6 +11,7 @@ from typing import Any
 
 from hermes_engine.clients.call_parts import CallParts
 from hermes_engine.clients.faults import error_in_stream
+from hermes_engine.clients.reply_tokens import TokenReader
 from hermes_engine.clients.text_repair import SurrogateJoiner, whole_text
 from hermes_engine.clients.thinking import Piece, ThoughtSplitter
 from hermes_engine.clients.usage import UsageReader
@@ -48,7 +49,9 @@ class ReplyAssembler:
         finished: whether the server gave a reason why the answer ends.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, tokens: bool = False) -> None:
+        """`tokens`: whether those of the reply are gathered, where the server tells them."""
+        self._tokens = TokenReader() if tokens else None
         self.began = False
         self.finished = False
         self._splitter = ThoughtSplitter()
@@ -93,7 +96,11 @@ class ReplyAssembler:
         choice = choices[0]
         if len(choices) > 1 or not isinstance(choice, dict) or choice.get("index", 0) != self._index:
             choice = self._ours(choices)
-        return self._choice(choice) if isinstance(choice, dict) else []
+        if not isinstance(choice, dict):
+            return []
+        if self._tokens is not None:
+            self._tokens.feed(chunk, choice)
+        return self._choice(choice)
 
     def drain(self) -> list[Piece]:
         """What was held back until the end of the stream."""
@@ -126,7 +133,9 @@ class ReplyAssembler:
         if calls and not text.strip():
             text = ""
         finish = "tool_calls" if calls and not cut_off else self._finish
-        reply = Reply(text, self.reasoning, calls, finish, self._usage.result(answered=self.began), self._model)
+        usage = self._usage.result(answered=self.began)
+        tokens = self._tokens.result(usage) if self._tokens is not None else None
+        reply = Reply(text, self.reasoning, calls, finish, usage, self._model, tokens=tokens)
         notes = (*([self._note] if self._note else []), *([CUT_CALLS_NOTE] if dropped else []))
         return replace(reply, notes=notes) if notes else reply
 

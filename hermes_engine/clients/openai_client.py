@@ -86,7 +86,7 @@ class OpenAIClient:
             try:
                 return await self._ask(request, self._spared(request), on_delta)
             except _FieldRefused as refused:
-                if refused.name not in self._refused and refused.name != "stream_options":
+                if refused.name not in self._refused and refused.name.startswith("reasoning"):
                     self._untold.append(f"{self._host} does not let reasoning be switched off")
                 self._refused.add(refused.name)
 
@@ -112,8 +112,10 @@ class OpenAIClient:
             idle=self._provider.idle_timeout_seconds,
             host=self._host,
             most=self._provider.max_reply_characters,
+            tokens=request.tokens,
         )
-        body = self._writer.body(request, spared | self._fields(request))
+        stream = not _TOKEN_FIELDS.keys() & spared.keys()
+        body = self._writer.body(request, spared | self._fields(request), stream=stream)
         first = self._provider.first_byte_timeout_seconds
         try:
             async with asyncio.timeout(first) as limit:
@@ -143,7 +145,11 @@ class OpenAIClient:
 
     def _spared(self, request: ModelRequest) -> dict[str, Any]:
         """Fields without which a request is asked again where a server refuses them, and from then on."""
-        fields: dict[str, Any] = {"stream_options": {"include_usage": True}} if self._provider.stream_usage else {}
+        fields: dict[str, Any] = {}
+        if request.tokens and not _TOKEN_FIELDS.keys() & self._refused:
+            fields |= _TOKEN_FIELDS
+        elif self._provider.stream_usage:
+            fields |= {"stream_options": {"include_usage": True}}
         if self._effort(request) == "none" and not self._dialect.effort_in_template:
             fields |= effort_fields("none", self._dialect)
         given = self._provider.extra_body.keys() | request.extra_body.keys()
@@ -269,7 +275,13 @@ def _table(provider: ProviderSettings, prices: PriceTable | None) -> PriceTable:
     return PriceTable({**({} if given.default else own), **given.by_model}, given.default)
 
 
+_TOKEN_FIELDS: Mapping[str, Any] = {"logprobs": True, "return_token_ids": True}
+"""Asks vLLM and SGLang for a reply's tokens. Such a reply is not streamed: SGLang tells them in no stream, and vLLM had
+left out those of calls."""
+
 _NAMED_AS = {
+    "logprobs": ("logprob",),
+    "return_token_ids": ("return_token_ids",),
     "stream_options": ("stream_options", "include_usage"),
     "reasoning_effort": ("reasoning",),
     "reasoning": ("reasoning",),

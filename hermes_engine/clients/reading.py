@@ -39,12 +39,15 @@ class ReplyReader:
         silence: seconds of the limit now in force.
     """
 
-    def __init__(self, on_delta: DeltaSink | None, *, idle: float, host: str, most: int = 8_000_000) -> None:
+    def __init__(
+        self, on_delta: DeltaSink | None, *, idle: float, host: str, most: int = 8_000_000, tokens: bool = False
+    ) -> None:
         """Args:
         on_delta: hears the pieces; those of one packet are joined.
         idle: seconds between two events once the answer has begun.
         host: for messages.
         most: characters of a reply; a longer stream is closed, and what came of it is the reply.
+        tokens: whether the reply is to come with its tokens.
         """
         self.whole = False
         self.silence = 0.0
@@ -52,7 +55,7 @@ class ReplyReader:
         self._idle = idle
         self._host = host
         self._most = most
-        self._assembler = ReplyAssembler()
+        self._assembler = ReplyAssembler(tokens=tokens)
         self._done = False
         self._set_at = float("-inf")
 

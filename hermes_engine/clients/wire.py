@@ -49,12 +49,13 @@ class BodyWriter:
         self._send_reasoning = send_reasoning
         self._tools: dict[tuple[int, ...], tuple[Sequence[ToolSchema], bytes]] = {}
 
-    def body(self, request: ModelRequest, fields: Mapping[str, Any]) -> bytes:
-        """The whole body: model, messages, tools where there are any, then `fields` and `stream: true`.
+    def body(self, request: ModelRequest, fields: Mapping[str, Any], *, stream: bool = True) -> bytes:
+        """The whole body: model, messages, tools where there are any, then `fields` and `stream`.
 
         Args:
             request: model, messages and tools are taken from it.
             fields: everything else, ready to send; None values are left out.
+            stream: whether the reply is to come in pieces.
         """
         pieces = [b'{"model":', encoded(fields.get("model", request.model)), b',"messages":[']
         pieces.append(b",".join(self._sent(request.messages)))
@@ -64,7 +65,7 @@ class BodyWriter:
         rest = {
             name: value for name, value in fields.items() if value is not None and name not in OURS and name != "model"
         }
-        pieces.append(b"," + encoded({**rest, "stream": True})[1:])
+        pieces.append(b"," + encoded({**rest, "stream": stream})[1:])
         return b"".join(pieces)
 
     def _sent(self, messages: Sequence[Message]) -> list[bytes]:

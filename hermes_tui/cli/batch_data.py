@@ -40,7 +40,7 @@ def found_run(output_dir: Path, name: str) -> RunFolder:
 @click.option("--all", "everything", is_flag=True, help="Also rows that ended before they were done.")
 @click.option("--arguments", type=click.Choice(["string", "object"]), default="string", help="openai: of calls.")
 @click.option("--tools", type=click.Choice(["string", "list"]), default="string", help="openai: the definitions.")
-@click.option("--tokenizer", type=click.Path(path_type=Path), help="atropos: folder of a tokenizer.")
+@click.option("--tokenizer", type=click.Path(path_type=Path), help="atropos: folder of one, for rows without tokens.")
 @click.option("--reward", help="atropos: module:function that gives a record its score.")
 @output_dir_option
 def export(
@@ -54,7 +54,7 @@ def export(
     if form not in FORMATS:
         raise UnknownName("format", form, FORMATS)
     folder = found_run(output_dir, run_name)
-    chosen = form_of(form, folder.settings().get("tools", []), FormOptions(arguments, tools, tokenizer))
+    chosen = form_of(form, folder.settings().get("tools", []), FormOptions(arguments, tools, tokenizer, folder))
     if reward is not None and form != "atropos":
         raise UsageError(_("--reward counts for --format atropos only"))
     groups = _groups(chosen, reward, everything=everything) if form == "atropos" else None
@@ -74,7 +74,7 @@ def export(
 @click.command(cls=Verb)
 @click.argument("run_name", metavar="RUN")
 @click.option("--url", required=True, help="Of the server: http://127.0.0.1:8000.")
-@click.option("--tokenizer", type=click.Path(path_type=Path), help="Folder of the trainer's tokenizer.")
+@click.option("--tokenizer", type=click.Path(path_type=Path), help="Folder of the trainer's, for rows without tokens.")
 @click.option("--all", "everything", is_flag=True, help="Also rows that ended before they were done, with score 0.")
 @click.option("--reward", help="module:function that gives a record its score.")
 @click.option("--wait", type=click.FloatRange(0, min_open=True), default=600.0, help="Seconds to wait for the trainer.")
@@ -83,11 +83,11 @@ def feed(
     run_name: str, url: str, tokenizer: Path | None, everything: bool, reward: str | None, wait: float, output_dir: Path
 ) -> int:
     """Send a run's rows to a running Atropos server, as groups of tokens, masks and scores."""
-    from hermes_engine.batch.export.atropos import Atropos, load_tokenizer
+    from hermes_engine.batch.export.atropos import atropos_of
     from hermes_engine.batch.export.feed import feed as send
 
     folder = found_run(output_dir, run_name)
-    groups = _groups(Atropos(load_tokenizer(tokenizer)), reward, everything=everything)
+    groups = _groups(atropos_of(folder, tokenizer), reward, everything=everything)
     fed = asyncio.run(send(folder, url, groups, wait=wait, tell=groups.tell))
     out(_("sent {n} groups").format(n=fed.sent))
     _tell_left_out(fed.skipped)

@@ -46,9 +46,19 @@ def main() -> int:
     _say(f"the trainer took {len(batches)} batches of {BATCH}; the first:")
     for group in batches[0] if batches else ():
         trained = sum(mask != -100 for mask in group["masks"][0])
-        asked = " ".join(group["messages"][0][0]["content"].split())
-        _say(f"  {len(group['tokens'][0])} tokens, {trained} trained, score {group['scores'][0]:g}: {asked[:60]}")
-    return 0 if batches else 1
+        said = [message["content"] for message in group["messages"][0] if message["role"] == "assistant"]
+        _say(f"  {len(group['tokens'][0])} tokens, {trained} of them trained, score {group['scores'][0]:g}")
+        _say(f"    asked:  {_short(group['messages'][0][0]['content'])}")
+        _say(f"    learns: {_short(said[0])}")
+    if not batches:
+        return 1
+    _say("With a model of your own: the same two commands with --model NAME and --tokenizer of the model you train.")
+    return 0
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 80 else f"{line[:79]}…"
 
 
 def _hermes(place: Path, *args: str) -> subprocess.Popen[bytes]:

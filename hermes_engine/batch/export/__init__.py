@@ -50,11 +50,13 @@ class FormOptions:
         arguments: openai: string | object.
         tools: openai: string | list.
         tokenizer: atropos: folder of a tokenizer with a chat template.
+        run: atropos: whose recorded tokens are used.
     """
 
     arguments: Literal["string", "object"] = "string"
     tools: Literal["string", "list"] = "string"
     tokenizer: Path | None = None
+    run: RunFolder | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +85,9 @@ def form_of(name: str, schemas: Sequence[Mapping[str, Any]] = (), options: FormO
         case "llamafactory":
             return LlamaFactory(schemas)
         case "atropos":
-            from hermes_engine.batch.export.atropos import Atropos, load_tokenizer  # needs the extra `train`
+            from hermes_engine.batch.export.atropos import Atropos, atropos_of, load_tokenizer  # the extra `train`
 
-            return Atropos(load_tokenizer(told.tokenizer))
+            return atropos_of(told.run, told.tokenizer) if told.run else Atropos(load_tokenizer(told.tokenizer))
         case _:
             raise UnknownName("format", name, FORMATS)
 

@@ -7,14 +7,18 @@ the tokens. Measured against atroposlib 0.4.0 (docs/batch.md, Exports). Knows th
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from hermes_engine.batch.export.forms import responses, with_calls
 from hermes_engine.batch.export.turns import Unfit, turns_of, whole_rounds
+from hermes_engine.batch.folder import RunFolder
 from hermes_engine.batch.job import Record
+from hermes_engine.batch.ledger import identity
+from hermes_engine.batch.tokens import RecordedTokens
 from hermes_engine.errors import UsageError
 
 UNTRAINED = -100
@@ -60,18 +64,28 @@ def load_tokenizer(folder: Path | None) -> Tokenizer:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """One conversation: its tokens, the mask over them, and its messages."""
+    """One conversation: its tokens, the mask over them, its messages, and how likely each token was ([]: unknown)."""
 
     tokens: list[int]
     masks: list[int]
     messages: list[dict[str, str]]
+    logprobs: list[float] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class Atropos:
-    """See the module's docstring."""
+    """See the module's docstring.
 
-    tokenizer: Tokenizer
+    Attributes:
+        tokenizer: makes the tokens of rows of which none were recorded; None: such rows are left out.
+        recorded: the run's tokens as its server told them.
+        found: of how many rows they were used ("recorded"), of how many the tokenizer made them ("made"), and how many
+            have turns that are not trained whole ("cut").
+    """
+
+    tokenizer: Tokenizer | None
+    recorded: RecordedTokens | None = None
+    found: Counter[str] = field(default_factory=Counter)
     name: ClassVar[str] = "atropos"
 
     def rows(self, record: Record) -> list[Any]:
@@ -79,9 +93,26 @@ class Atropos:
         return [self.group([self.told(record)], [1.0 if record["completed"] else 0.0])]
 
     def told(self, record: Record) -> Told:
-        """A row's conversation. Raises Unfit, see `tokenized`."""
+        """A row's conversation: its recorded tokens, else those of the tokenizer. Raises Unfit, see `tokenized`."""
         messages = messages_of(record)
-        return Told(*self.tokenized(messages), messages)
+        spoken = self.recorded.of(identity(record)) if self.recorded else None
+        if spoken is None:
+            told = Told(*self.tokenized(messages), messages)
+            self.found["made"] += 1
+            return told
+        masks = [token if said else UNTRAINED for token, said in zip(spoken.tokens, spoken.said, strict=True)]
+        self.found["recorded"] += 1
+        self.found["cut"] += bool(spoken.cut)
+        return Told(*_trained(spoken.tokens, masks), messages, spoken.logprobs)
+
+    def notes(self) -> Iterator[str]:
+        """What a person should know about the tokens of rows told until now."""
+        if self.recorded and self.found["made"]:
+            number = self.found["made"]
+            yield f"{number} rows have no recorded tokens: the tokenizer made theirs, without log-probabilities"
+        if self.found["cut"]:
+            number = self.found["cut"]
+            yield f"{number} rows are trained in part: later requests repeated what was said with other tokens"
 
     def group(self, told: Sequence[Told], scores: Sequence[float], *, imitate: bool = True) -> dict[str, Any]:
         """Conversations with their scores as one group; the same keys in every group.
@@ -99,7 +130,7 @@ class Atropos:
             "messages": [item.messages for item in told],
             "overrides": [dict(sft) for _ in told],
             "group_overrides": sft,
-            "inference_logprobs": [],
+            "inference_logprobs": [item.logprobs for item in told] if all(item.logprobs for item in told) else [],
         }
 
     def beside(self, target: Path) -> None:
@@ -111,6 +142,8 @@ class Atropos:
         Raises:
             Unfit: the template changes earlier turns when later ones come, so no mask is right; or nothing is trained.
         """
+        if self.tokenizer is None:
+            raise Unfit("no tokens were recorded, and no --tokenizer is given to make them")
         told = list(messages)
         if (quick := self._by_places(told)) is not None:
             return quick
@@ -134,6 +167,7 @@ class Atropos:
         if not getattr(self.tokenizer, "is_fast", False):
             return None
         whole = self._text(told)
+        assert self.tokenizer is not None
         read = self.tokenizer(whole, add_special_tokens=False, return_offsets_mapping=True)
         tokens, spans = [int(token) for token in read["input_ids"]], read["offset_mapping"]
         begins = {begin: number for number, (begin, _) in reversed(list(enumerate(spans)))}
@@ -154,14 +188,27 @@ class Atropos:
     def _text(self, messages: list[dict[str, str]], **options: Any) -> str:
         if not messages and not options:
             return ""
+        assert self.tokenizer is not None
         return str(self.tokenizer.apply_chat_template(messages, tokenize=False, **options))
 
     def _ids(self, messages: list[dict[str, str]], **options: Any) -> list[int]:
         if not messages and not options:
             return []
+        assert self.tokenizer is not None
         made = self.tokenizer.apply_chat_template(messages, tokenize=True, **options)
         ids = made if isinstance(made, list) else made["input_ids"]
         return [int(token) for token in ids]
+
+
+def atropos_of(folder: RunFolder, tokenizer: Path | None) -> Atropos:
+    """The form for a run: with the tokens it recorded, and a tokenizer for rows without.
+
+    Raises:
+        UsageError: no tokenizer is named and no tokens were recorded; else see `load_tokenizer`.
+        StateError: the run's tokens cannot be read.
+    """
+    recorded = RecordedTokens(folder)
+    return Atropos(load_tokenizer(tokenizer) if tokenizer or not recorded else None, recorded or None)
 
 
 def _trained(tokens: list[int], masks: list[int]) -> tuple[list[int], list[int]]:

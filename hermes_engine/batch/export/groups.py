@@ -64,6 +64,7 @@ class Groups:
         """What a person should know about the groups made."""
         if self.short:
             yield f"{self.short} groups lack a sample: it was rejected, failed, or is left out here"
+        yield from self.form.notes()
         if self.level:
             yield f"{self.level} groups have equal scores: a trainer that compares samples learns nothing from them"
 
