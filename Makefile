@@ -1,6 +1,7 @@
 # make run   - sets up and opens the app (MODEL=demo needs no key)
 # make test  - sets up and passes the tests
 # make demo-atropos - prompts to a batch at a trainer, offline
+# make consumers - every export read by the trainers it is for, each in an environment of its own (6 GB, once)
 # make local - fetches the small real model (200 MB); the tests that ask it are skipped without it
 # Set-up speaks on stderr only, so that a one-shot's stdout is the answer and nothing else.
 SHELL := /bin/sh
@@ -14,7 +15,7 @@ ARGS ?=
 # Most tests wait for processes and terminals, so several run at once; AT_ONCE= runs one after another.
 AT_ONCE ?= -n 4 --dist worksteal
 
-.PHONY: run test local demo-atropos check lint types contracts bench pictures clean
+.PHONY: run test local demo-atropos consumers check lint types contracts bench pictures clean
 run: $(VENV)/.installed
 	@$(BIN)/hermes $(if $(MODEL),--model $(MODEL)) $(ARGS)
 
@@ -39,6 +40,9 @@ contracts: $(VENV)/.installed-dev
 demo-atropos: $(VENV)/.installed-dev
 	@$(BIN)/python -m tests.batch.demo_atropos
 
+consumers: $(VENV)/.installed-dev
+	@$(BIN)/python -m tests.consumers $(ARGS)
+
 bench: $(VENV)/.installed-dev
 	$(BIN)/python -m bench $(ARGS)
 
@@ -61,6 +65,10 @@ $(VENV)/.installed-dev: $(VENV)/bin/python pyproject.toml constraints.txt
 	@{ if command -v uv >/dev/null 2>&1; then uv pip install -q --python $(BIN)/python --no-deps $(ATROPOS) 1>&2; \
 	else $(BIN)/python -m pip install -q --disable-pip-version-check --no-deps $(ATROPOS) 1>&2; fi; } \
 	|| echo "$(ATROPOS) could not be installed: the tests that feed it are skipped" >&2
+	@# a cluster of two nodes on the loopback; not every index has it
+	@{ if command -v uv >/dev/null 2>&1; then uv pip install -q --python $(BIN)/python -c constraints.txt -e '.[ray]' 1>&2; \
+	else $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[ray]' 1>&2; fi; } \
+	|| echo "ray could not be installed: the tests of --engine ray are skipped" >&2
 	@touch $(VENV)/.installed $@
 
 clean:
