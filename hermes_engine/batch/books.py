@@ -20,7 +20,7 @@ from hermes_engine.batch.folder import RunFolder, read_object, write_object
 from hermes_engine.batch.job import RowResult
 from hermes_engine.batch.plan import Plan
 from hermes_engine.batch.setup import Setup
-from hermes_engine.batch.statistics import Counts, number
+from hermes_engine.batch.statistics import Counts, number, of_each_server
 from hermes_engine.batch.tokens import TokenFile
 from hermes_engine.batch.writer import now
 from hermes_engine.errors import StateError
@@ -114,13 +114,7 @@ class Books:
 
     def _replicas(self) -> list[dict[str, Any]]:
         """What became of each server in all invocations; those that are named no more got what they got."""
-        found = {item["base_url"]: self._redactor.value(item) for item in self._floor.replicas()}
-        for item in self._replicas_before:
-            if now := found.get(item["base_url"]):
-                now |= {name: now[name] + int(number(item, name)) for name in ("requests", "rows", "downs")}
-            else:
-                found[item["base_url"]] = {**item, "up": False, "in_flight": 0}
-        return list(found.values())
+        return of_each_server(map(self._redactor.value, self._floor.replicas()), self._replicas_before)
 
     def meet(self, result: RowResult) -> None:
         """Notes what a row's agent was given; `run.json` is written anew when something is new in it."""

@@ -28,6 +28,7 @@ from hermes_engine.batch.job import Job, Row, RowResult
 from hermes_engine.batch.pacing import Pace
 from hermes_engine.batch.posts import Post
 from hermes_engine.batch.setup import Setup
+from hermes_engine.batch.statistics import of_each_server
 from hermes_engine.errors import EndpointDown, StateError
 from hermes_engine.protocols import AgentSpec
 
@@ -91,7 +92,7 @@ class Fleet:
         self._changed = asyncio.Event()
         self._fault: StateError | None = None
         self._why = ""
-        self._retired: list[list[dict[str, Any]]] = []
+        self._retired: list[dict[str, Any]] = []
         self._folder = job.work / "ray"
         self._bridge = Bridge(self._hear, self._gone, setup.resolved.home.logs / "ray.log")
         self._packed = b""
@@ -133,8 +134,7 @@ class Fleet:
         """See `Workers`."""
         await self._bridge.close()
         for post in list(self._posts.values()):
-            post.lost()
-        self._posts.clear()
+            post.lost()  # what it asked of servers is told in the end
         if self._address is None:
             await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
 
@@ -230,7 +230,7 @@ class Fleet:
         self._why = why
         node.not_before = time.monotonic() + _AGAIN
         if post.ready:
-            self._retired.append(post.replicas)
+            self._retired += post.replicas
             rows = post.lost()
             self._outage.tell("warning", f"a process on {node.host} is gone; its {rows} rows run again")
             return
@@ -249,10 +249,5 @@ class Fleet:
 
     def _replicas(self) -> list[dict[str, Any]]:
         """What became of each server, over all processes."""
-        found: dict[str, dict[str, Any]] = {}
-        present = [post.replicas for post in self._posts.values()]
-        for item in itertools.chain.from_iterable([*self._retired, *present]):
-            so_far = found.setdefault(item["base_url"], dict.fromkeys(item, 0))
-            for name, value in item.items():
-                so_far[name] = so_far[name] + value if type(value) is int else value
-        return list(found.values())
+        present = (item for post in self._posts.values() for item in post.replicas)
+        return of_each_server(present, self._retired)

@@ -24,7 +24,7 @@ from hermes_engine.batch.options import MEANING, BatchOptions, checked
 from hermes_engine.batch.plan import Plan, make_plan
 from hermes_engine.batch.recording import placeless
 from hermes_engine.batch.setup import open_dataset, with_options
-from hermes_engine.batch.statistics import Counts, number
+from hermes_engine.batch.statistics import Counts, number, of_each_server
 from hermes_engine.batch.tokens import token_figures
 from hermes_engine.batch.trajectory import line_of
 from hermes_engine.errors import StateError, UsageError
@@ -257,7 +257,7 @@ def _written(
         invocations=sum(int(number(one, "invocations")) for one in before),
         spent=spent_until_now(before, plan),
         workers=sum(int(number(one, "workers")) for one in before),
-        replicas=[item for one in figures for item in one.get("replicas") or ()],
+        replicas=of_each_server((item for one in figures for item in one.get("replicas") or ()), ()),
         tokens=token_figures(folder, plan.ledger.kept) if options.record_tokens else None,
     )
     write_object(folder.checkpoint, checkpoint_of(account, plan, counts, folder.batches()))

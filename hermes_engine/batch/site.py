@@ -58,6 +58,7 @@ class Site:
         self._errands: set[asyncio.Task[None]] = set()
         self._described: set[tuple[str, ...]] = set()
         self._own_work: Path | None = None
+        self._counted: list[dict[str, Any]] = []
         self._agents: RowAgents | None = None
         self.run = Asked(self.say)
 
@@ -107,8 +108,11 @@ class Site:
     async def news(self) -> bytes:
         """What has happened since the last time, as soon as there is any; pickled."""
         await self._some.wait()
-        self._some.clear()
+        if (figures := self.run.replicas()) != self._counted:
+            self._counted = figures
+            self.say("replicas", figures)
         said, self._out = self._out, []
+        self._some.clear()
         return pickle.dumps(said)
 
     def say(self, *what: Any) -> None:
@@ -155,8 +159,6 @@ class Site:
         self._voices.pop(call, None)
         if task.cancelled():
             self.say("ended", call, RowResult("cancelled"), None)
-        if figures := self.run.replicas():
-            self.say("replicas", figures)
 
     def _slim(self, result: RowResult) -> RowResult:
         """The result without what the fleet was already told of rows that were offered the same tools."""

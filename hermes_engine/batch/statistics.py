@@ -56,6 +56,29 @@ def number(values: Mapping[str, Any], name: str) -> float:
     return value if isinstance(value, int | float) and math.isfinite(value) else 0
 
 
+def of_each_server(now: Iterable[Mapping[str, Any]], before: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """What became of each server of a run, in the order in which they are named.
+
+    Args:
+        now: figures of those that ask them now (`Replica.figures`), of several processes one after another.
+        before: figures of earlier invocations and of processes that are gone; what they asked counts.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for item in now:
+        told = found.setdefault(item["base_url"], {"base_url": item["base_url"], "up": True})
+        told["up"] = told["up"] and bool(item.get("up"))
+        told["in_flight"] = told.get("in_flight", 0) + int(number(item, "in_flight"))
+        _add(told, item)
+    for item in before:
+        _add(found.setdefault(item["base_url"], {"base_url": item["base_url"], "up": False, "in_flight": 0}), item)
+    return list(found.values())
+
+
+def _add(told: dict[str, Any], item: Mapping[str, Any]) -> None:
+    for name in ("requests", "rows", "downs"):
+        told[name] = told.get(name, 0) + int(number(item, name))
+
+
 def usage_of(record: Mapping[str, Any]) -> Usage:
     """The usage a record carries; unknown where it carries none."""
     told = record.get("usage")

@@ -8,7 +8,7 @@ import shlex
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType, UnionType
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
@@ -306,6 +306,7 @@ def show(run_name: str, output_dir: Path, as_json: bool) -> int:
         _("rejected"): _listed(figures.get("rejects", {})),
         _("failed"): _listed(figures.get("failures", {})),
         _("tools"): _listed({name: item["count"] for name, item in figures.get("tools", {}).items()}),
+        _("servers"): _servers(figures.get("replicas") or ()),
         _("reasoning"): _share(figures.get("reasoning", {})),
         _("tokens"): _known(figures.get("spent", {}), "tokens_known", "total_tokens", "{:,}"),
         _("cost"): _known(figures.get("spent", {}), "cost_known", "cost_usd", "${:.4f}"),
@@ -338,6 +339,17 @@ def _known(spent: Mapping[str, Any], known: str, name: str, form: str) -> str:
 
 def _listed(numbers: Mapping[str, int]) -> str:
     return " · ".join(f"{name} {number}" for name, number in numbers.items() if number)
+
+
+def _servers(replicas: Sequence[Mapping[str, Any]]) -> str:
+    """What each of several servers got."""
+    told = []
+    for item in replicas:
+        words = [_("{n} rows").format(n=item["rows"]), _("{n} requests").format(n=item["requests"])]
+        if item["downs"]:
+            words.append(_("down {n}×").format(n=item["downs"]))
+        told.append(f"{one_line(str(item['base_url']))} {', '.join(words)}")
+    return " · ".join(told)
 
 
 def _share(reasoning: Mapping[str, Any]) -> str:

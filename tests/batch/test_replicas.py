@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from hermes_engine.batch import health
+from hermes_engine.batch.folder import RunFolder, read_object
+from hermes_engine.batch.joining import join
 from hermes_engine.batch.runner import BatchRun
 from hermes_engine.clients import replicas
 from hermes_engine.events import Event, Notice, RowFinished
@@ -18,6 +20,7 @@ from hermes_engine.settings import Overrides
 from tests.batch.served import Batch, prompt_of, results_in, run
 from tests.batch.support import dataset, options
 from tests.conftest import Serve
+from tests.e2e.program import hermes
 from tests.server.scripted import Answer, ScriptedServer, Seen, call, say, status
 
 PROMPTS = [f"p{number}" for number in range(24)]
@@ -220,3 +223,18 @@ def test_figures_are_of_all_invocations(serve: Serve, tmp_path: Path, monkeypatc
     last = run(tmp_path, "", max_samples=25, **more)
     assert [item["base_url"] for item in last.statistics["replicas"]] == urls
     assert last.counts == {"total": 25, "kept": 25}
+
+
+def test_what_each_server_got_is_told_of_a_run_and_of_one_that_shards_became(serve: Serve, tmp_path: Path) -> None:
+    servers = [serve(lists), serve(lists)]
+    urls = [server.base_url for server in servers]
+    parts = [run(tmp_path, "", PROMPTS, base_url=urls, run_name=f"p{part}", shard=f"{part}/2") for part in (1, 2)]
+    target = RunFolder(tmp_path / "data" / "all")
+    join(target, [RunFolder(part.folder) for part in parts], resolve(Overrides()))
+    figures = read_object(target.statistics)["replicas"]
+    assert [(item["base_url"], item["up"], item["in_flight"]) for item in figures] == [(url, True, 0) for url in urls]
+    assert [item["requests"] for item in figures] == [len(server.requests) for server in servers]
+    assert [item["rows"] for item in figures] == [len(rows_of(server)) for server in servers]
+    shown = hermes("batch", "show", "all", cwd=tmp_path)
+    told = [f"{url} {item['rows']} rows, {item['requests']} requests" for url, item in zip(urls, figures, strict=True)]
+    assert f"servers\t{' · '.join(told)}\n" in shown.out

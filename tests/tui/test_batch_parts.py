@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -104,6 +106,30 @@ def test_the_figures_of_the_mock_up() -> None:
     assert "1.9M in, 200k out" in text
     assert "$3.14  $0.03 a kept row" in text
     assert all(len(one) <= 38 for one in lines)
+
+
+def server(place: str, rows: int, **values: Any) -> dict[str, Any]:
+    return {"base_url": f"http://{place}/v1", "up": True, "rows": rows, "requests": 3 * rows, "downs": 0, **values}
+
+
+def test_several_servers_stand_with_what_each_got_those_that_are_down_first() -> None:
+    told = model()
+    assert told.state is not None
+    assert not any("SERVERS" in text.plain for text in figures(told, NOW, 38, LOOK))
+    several = [server("gpu-1:8000", 60), server("gpu-2:8000", 58, up=False, downs=2)]
+    told.state.statistics["replicas"] = several
+    lines = [text.plain for text in figures(told, NOW, 38, LOOK)]
+    at = next(number for number, line in enumerate(lines) if line.startswith("SERVERS"))
+    assert lines[at : at + 4] == [
+        "SERVERS             rows  calls  downs",
+        "▲ gpu-2:8000          58    174      2",
+        "gpu-1:8000            60    180       ",
+        "",
+    ]
+    told.state.statistics["replicas"] = [server(f"a-machine-with-a-long-name-{n}:8000", n) for n in range(9)]
+    lines = [text.plain for text in figures(told, NOW, 38, LOOK)]
+    assert all(len(one) <= 38 for one in lines)
+    assert "+3 more" in "\n".join(lines)
 
 
 @pytest.mark.parametrize("width", [3, 20, 40, 57, 58, 80, 200])

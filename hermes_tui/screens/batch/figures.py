@@ -45,6 +45,7 @@ def figures(model: RunModel, now: float, width: int, look: Look) -> list[Text]:
     if len(lines) == 1:
         lines.append(Text(_("no row has ended yet"), look.faint))
     lines += _tools(model, width, look)
+    lines += _servers(model, width, look)
     lines += _counted(_("Errors"), model.figure("failures"), width, look)
     lines += _counted(_("Rejects"), model.figure("rejects"), width, look)
     return lines + _spending(model, width, look)
@@ -75,6 +76,24 @@ def _tools(model: RunModel, width: int, look: Look) -> list[Text]:
         p50 = seconds_short(float(times[name])) if name in times else ""
         figures_ = Text(f"{item['count']:>6} {share:>5} {p50:>6}", look.text)
         lines.append(spread(Text(one_line(name), look.text), figures_, width))
+    return lines + _more(len(found), look)
+
+
+def _servers(model: RunModel, width: int, look: Look) -> list[Text]:
+    """Where the model is asked, when there are several places: those that are down first."""
+    told = model.figure("replicas")
+    found = [item for item in told if item.get("base_url")] if isinstance(told, list) else []
+    if len(found) < 2:
+        return []
+    found.sort(key=lambda item: bool(item.get("up")) or not model.at_work)
+    right = Text(f"{_('rows'):>6} {_('calls'):>6} {_('downs'):>6}", look.faint)
+    lines = [Text(), spread(Text(_("Servers").upper(), look.soft), right, width)]
+    for item in found[:MOST]:
+        numbers = "".join(f" {item.get(name) or '':>6}" for name in ("rows", "requests", "downs"))
+        down = model.at_work and not item.get("up")
+        left = Text(f"{look.glyphs.warning} " if down else "", look.warning)
+        left.append(one_line(str(item["base_url"]).partition("://")[2].removesuffix("/v1")), look.text)
+        lines.append(spread(left, Text(numbers[1:], look.text), width))
     return lines + _more(len(found), look)
 
 
