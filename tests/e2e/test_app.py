@@ -308,6 +308,28 @@ def test_keys_that_arrive_in_any_pieces_make_the_same_messages(serve: Serve, tmp
     assert users(server) == wanted
 
 
+@pytest.mark.parametrize(
+    ("keys", "left"),
+    [
+        ("bcd\x15z", "z"),
+        ("bcd\x01x\x05y", "xbcdy"),
+        ("bcd\x1b[D\x1b[Dx", "bxcd"),
+        ("foo bar\x17baz\x01\x0bq\x19", "qfoo baz"),
+    ],
+    ids=["cut to the start", "ends of the line", "arrows", "cut and put back"],
+)
+def test_keys_that_edit_are_obeyed_before_the_next_one_is_typed(
+    serve: Serve, tmp_path: Path, keys: str, left: str
+) -> None:
+    server = serve([say("yes")])
+    with app(server, cwd=tmp_path) as terminal:
+        terminal.shows(READY)
+        terminal.send(f"{keys}\r")
+        terminal.shows(f"▌ {left}\n")
+        terminal.when(lambda: len(server.requests) == 1)
+    assert users(server) == [left]
+
+
 def test_tasks_typed_ahead_start_once_each(serve: Serve, tmp_path: Path) -> None:
     server = serve([say("fine")] * 3)
     with app(server, cwd=tmp_path) as terminal:

@@ -49,9 +49,19 @@ class Area(TextArea):
         """Is given what was pasted."""
 
     async def _on_key(self, event: events.Key) -> None:
-        if self.take_key(event):
+        if self.take_key(event) or await self._edited(event):
             event.stop()
             event.prevent_default()
+
+    async def _edited(self, event: events.Key) -> bool:
+        """Obeys a key that edits, at once: the toolkit would after the next key had been typed already."""
+        bound = None if event.is_printable else self.screen.active_bindings.get(event.key)
+        if bound is None or bound.node is not self or not bound.enabled:
+            return False
+        if "." in bound.binding.action or (bound.binding.action == "delete_or_leave" and not self.text):
+            return False
+        await self.run_action(bound.binding.action)
+        return True
 
     async def _on_paste(self, event: events.Paste) -> None:
         event.stop()
