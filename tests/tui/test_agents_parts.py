@@ -95,6 +95,15 @@ def test_names_are_whole_where_there_is_room() -> None:
     assert name_width([], 70, LOOK) == name_width(lines, 50, LOOK) == 12
 
 
+@pytest.mark.parametrize("width", [64, 66, 68, 100])
+def test_a_long_name_leaves_room_for_what_its_agent_does(width: int) -> None:
+    row = dataclasses.replace(CHILD, name="検査する全てのサーバーを順番", title="検査する", activity="writing")
+    lines = [Line(item=item) for item in gathered((row,), ["k"], [], [], {})]
+    shown = list_line(lines[0], width, 50.0, LOOK, name_width(lines, width, LOOK)).plain
+    assert "writing" in shown
+    assert "検査する全てのサーバ" in shown
+
+
 @pytest.mark.parametrize(
     ("typed", "found"), [("SCOUT", ["scout"]), ("back eval", ["eval"]), ("pid 7", ["far"]), ("x y", [])]
 )

@@ -25,6 +25,9 @@ ROOMY = 64
 DOING = 24
 """From so many cells for it on a line has what the agent does beside its task."""
 
+BESIDES = 19
+"""Cells of a roomy line that are neither its name nor what it does."""
+
 
 def sign_of(item: AgentItem, look: Look) -> tuple[str, Style]:
     """The sign of its state."""
@@ -51,9 +54,9 @@ def clock(item: AgentItem, now: float) -> str:
 
 
 def name_width(lines: Iterable[Line], width: int, look: Look) -> int:
-    """Cells for the names of the list."""
+    """Cells for the names of the list: whole names, as far as room stays for what each does."""
     longest = max((cell_len(_name(line.item, look)) for line in lines if line.item), default=0)
-    return max(NAME, min(longest, LONG_NAME)) if width >= ROOMY else NAME
+    return max(NAME, min(longest, LONG_NAME, width - BESIDES - DOING)) if width >= ROOMY else NAME
 
 
 def _name(item: AgentItem, look: Look) -> str:
