@@ -310,8 +310,7 @@ class TurnResult:
         error: one line, "" when ok.
         stop_reason: done | max_turns | length | budget | timeout | cancelled | error.
         turns: model requests that gave a reply.
-        api_calls: requests sent, retries included.
-        retries: how many of them were repeats.
+        api_calls, retries: requests sent; how many of them were repeats.
         tool_calls: calls that got a result.
         error_kind: `ProviderError.kind` or the like, "" when ok; `exception` is the error itself.
     """
