@@ -242,7 +242,7 @@ class Desk:
         agents = work.forest.facts(rows)
         at_work = sum(row.live and row.kind not in ("chat", "batch") for row in rows)
         usage, board = work.usage(cap), self.board()
-        return WorkFacts(agents, work.batches(), work.context, usage, ask, needs, work.plan, board, at_work)
+        return WorkFacts(agents, work.batches(time.time()), work.context, usage, ask, needs, work.plan, board, at_work)
 
     def tell(self, agents: Sequence[str]) -> None:
         """The results of these agents are in view in the chat; returns at once."""

@@ -30,6 +30,7 @@ class Account:
         spent: everything used, failed tries that were run again included.
         running: rows in flight.
         workers, paused: rows that may be; whether no further one is begun.
+        notice: what the run warned of last, while that holds.
         times, replicas: see `docs/batch.md`.
         tokens: of rows with `--record_tokens`, see there; None without.
     """
@@ -45,6 +46,7 @@ class Account:
     running: int = 0
     workers: int = 0
     paused: bool = False
+    notice: str = ""
     times: Mapping[str, Any] = field(default_factory=dict)
     replicas: Sequence[Mapping[str, Any]] = ()
     tokens: Mapping[str, int] | None = None
@@ -67,6 +69,7 @@ def checkpoint_of(account: Account, plan: Plan, counts: Counts, batches: Sequenc
         "running": account.running,
         "workers": account.workers,
         "paused": account.paused,
+        "notice": account.notice,
         "removed": plan.ledger.removed,
         "next_batch": max([*(task.batch for task in plan.tasks[-1:]), *batches], default=-1) + 1,
         "seconds": round(account.seconds, 3),

@@ -107,6 +107,7 @@ class Books:
             running=len(self.in_flight),
             workers=floor.workers,
             paused=floor.paused,
+            notice=self._redactor.text(floor.warning) if self.state == "running" else "",
             times=floor.times(),
             replicas=self._replicas(),
             tokens=self.tokens.figures(len(self._plan.ledger.kept)) if self.tokens else None,

@@ -128,21 +128,31 @@ class Floor:
     """See the module's docstring.
 
     Attributes:
-        counts: of the run's rows, see `Counts.as_dict`; {} before it has begun.
+        begun: whether the run has begun; a front end has others wait for it.
+        counts: of the run's rows, see `Counts.as_dict`; {} before they are known.
         workers: rows that may be in flight.
         paused: whether no further row is begun.
+        notice: level and words of what the run said last of itself; ("", "") when a row was kept since.
         seconds: how long the rows took that ended in this invocation.
         replicas: what became of each server in this invocation, where there are several.
     """
 
     def __init__(self) -> None:
+        self.begun = False
         self.counts: Mapping[str, int] = {}
         self.workers = 0
         self.paused = False
+        self.notice = ("", "")
         self.replicas: Callable[[], list[dict[str, Any]]] = list
         self.seconds: dict[RowName, float] = {}
         self._rows: dict[RowName, RowAtWork] = {}
         self._tools: dict[str, deque[float]] = {}
+
+    @property
+    def warning(self) -> str:
+        """What the run warned of last; "" when that no longer holds."""
+        level, text = self.notice
+        return text if level in ("warning", "error") else ""
 
     @property
     def rows(self) -> tuple[RowAtWork, ...]:

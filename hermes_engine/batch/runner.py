@@ -171,6 +171,7 @@ class BatchRun:
             self._schedule.close()
 
     def _tell(self, level: str, text: str) -> None:
+        self.floor.notice = level, text
         self._emit(Notice, level=level, text=text)
 
     async def _main(self) -> BatchSummary:
@@ -178,6 +179,7 @@ class BatchRun:
             self._loop = asyncio.get_running_loop()
             if self._asked:
                 self._stopping.set()
+        self.floor.begun = True
         name = self.options.run_name
         self._emit = Emitter(self._sink, session=name, run=name, agent=name)
         try:
@@ -218,6 +220,7 @@ class BatchRun:
 
     async def _begun(self, crew: Crew, setup: Setup, plan: Plan) -> BatchSummary:
         books = crew.books
+        self.floor.notice = ("", "")  # what was said of the beginning does not last
         self.floor.counts = counts = books.counts().as_dict()
         self._emit(
             BatchStarted,
@@ -345,8 +348,12 @@ class BatchRun:
 
     async def _tick(self, writer: Writer, setup: Setup) -> None:
         """Once a second: the index files, and whether another process asked the run to stop."""
+        told = self.floor.notice
         while True:
             await asyncio.sleep(_TICK)
+            if self.floor.notice is not told:
+                told = self.floor.notice
+                writer.touch()
             await writer.tick()
             if setup.folder.stop_asked():
                 self.stop()

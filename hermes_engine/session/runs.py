@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from hermes_engine.batch.floor import Floor, RowName
     from hermes_engine.batch.options import BatchOptions
-    from hermes_engine.batch.runner import BatchRun
+    from hermes_engine.batch.runner import BatchRun, BatchSummary
     from hermes_engine.batch.steering import Steering
     from hermes_engine.messages import Message
 
@@ -47,6 +47,7 @@ class Runs:
         self._run = run
         self._pool = ThreadPoolExecutor(resolved.settings.batch.max_runs, thread_name_prefix="hermes-batch")
         self._running: dict[str, BatchRun] = {}
+        self._tickets: dict[str, Future[BatchSummary]] = {}
 
     def start(self, options: BatchOptions, only: Collection[RowName] | None = None) -> str:
         """Starts a run, or these rows of it; returns its name. Blocks for a moment.
@@ -158,19 +159,27 @@ class Runs:
         run = self._running.get(name)
         if run is not None:
             run.stop(now=False)
+            if (ticket := self._tickets.get(name)) is not None:
+                ticket.cancel()  # it waited for another run
         return run is not None
 
     async def _work(self, agent: str, run: BatchRun) -> Ending:
+        name = run.options.run_name
+        ticket = self._tickets[name] = self._pool.submit(run.run)
         try:
-            summary = await asyncio.get_running_loop().run_in_executor(self._pool, run.run)
+            await asyncio.wait({asyncio.wrap_future(ticket)})
+            if ticket.cancelled():
+                self._sink(BatchFinished(session=name, agent=agent, name=name, state="interrupted"))
+                return Ending("cancelled")
+            summary = ticket.result()
         except HermesError as error:  # it never began, so nobody has heard of its end yet
-            name = run.options.run_name
             self._sink(BatchFinished(session=name, agent=agent, name=name, state="failed", reason=error.line))
             raise
         return Ending(_STATES.get(summary.state, "failed"), answer=_told_counts(summary.counts), error=summary.reason)
 
     def _ended(self, name: str, agent: str, ending: Ending) -> None:
         self._running.pop(name, None)
+        self._tickets.pop(name, None)
         self._supervisor.finish(agent, ending)
 
     def _told(self, agent: str, loop: asyncio.AbstractEventLoop) -> Sink:

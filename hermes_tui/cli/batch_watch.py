@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hermes_tui.cleaning import one_line
 from hermes_tui.cli.batch_data import found_run, output_dir_option
 from hermes_tui.cli.shape import Verb
 from hermes_tui.printing.records import out_json_line
@@ -57,7 +58,10 @@ def _object(state: RunState) -> dict[str, Any]:
         "reason": state.reason,
         "holder": state.holder,
         "rows": state.rows,
-        **{name: point.get(name) for name in ("running", "workers", "paused", "seconds", "spent", "updated_at")},
+        **{
+            name: point.get(name)
+            for name in ("running", "workers", "paused", "notice", "seconds", "spent", "updated_at")
+        },
     }
 
 
@@ -75,6 +79,8 @@ def _line(state: RunState) -> str:
         parts.append(duration(float(point.get("seconds") or 0)))
     if cost := (point.get("spent") or {}).get("cost_usd"):
         parts.append(f"${cost:.4f}")
+    if state.holder and (notice := point.get("notice")):
+        parts.append(one_line(str(notice), 300))
     if state.reason:
         parts.append(state.reason)
     return " · ".join(parts)

@@ -57,10 +57,14 @@ def batch(host: CommandHost, args: str) -> None:
 
     values = {"run_name": run_name(file), "dataset_file": file, "model": chat.model, "output_dir": _runs(host)}
     name = host.engine.start_batch(checked(values | ({"max_samples": count} if count else {})))
-    line = _(
-        "Batch {name} runs beside this chat; its files are in {folder}. /batch shows it, /batch stop {name} ends it."
-    )
-    host.show(Output("text", line.format(name=name, folder=RUNS / name)))
+    most = host.resolved.settings.batch.max_runs
+    if len(host.engine.runs.names) > most:
+        others = ngettext("{count} other run is", "{count} other runs are", most).format(count=most)
+        line = _("Batch {name} begins when another one ends: {others} at work, the most at once (batch.max_runs).")
+    else:
+        others, line = "", _("Batch {name} runs beside this chat; its files are in {folder}.")
+    line += " " + _("/batch shows it, /batch stop {name} ends it.")
+    host.show(Output("text", line.format(name=name, folder=RUNS / name, others=others)))
 
 
 def _runs(host: CommandHost) -> Path:

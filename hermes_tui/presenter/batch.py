@@ -11,10 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from hermes_tui.texts import _
+
 if TYPE_CHECKING:
     from hermes_engine.batch.floor import Floor, RowAtWork
     from hermes_engine.batch.overview import RunState
     from hermes_engine.batch.watching import Look, RowLine
+    from hermes_engine.events import BatchFinished
 
 QUIET_SECONDS = 90.0
 RATE_SECONDS = 300.0
@@ -92,6 +95,51 @@ def counters(counts: Mapping[str, int], running: int) -> Counters:
     return Counters(total, **told, running=running, waiting=pending - running)
 
 
+def counts_words(told: Counters) -> str:
+    """`60 kept, 3 failed, 12 waiting`: what there is none of is left out, but for the kept."""
+    named = (
+        (told.kept, _("kept")),
+        (told.rejected, _("rejected")),
+        (told.failed, _("failed")),
+        (told.invalid, _("invalid")),
+        (told.running + told.waiting, _("waiting")),
+    )
+    return ", ".join(f"{count} {word}" for number, (count, word) in enumerate(named) if count or not number)
+
+
+def state_word(word: str) -> str:
+    """The state of a run or a row for a person."""
+    return {
+        "running": _("running"),
+        "paused": _("paused"),
+        "queued": _("waits for another run"),
+        "done": _("done"),
+        "nothing": _("done, nothing kept"),
+        "interrupted": _("interrupted"),
+        "stopped": _("stopped"),
+        "failed": _("failed"),
+        "killed": _("killed"),
+        "new": _("not begun"),
+        "rejected": _("rejected"),
+        "kept": _("kept"),
+    }.get(word, word)
+
+
+def run_word(state: str, told: Counters) -> str:
+    """A run's state as a stable word: "nothing" when it came to its end and kept no row."""
+    return "nothing" if state == "done" and told.total and not told.kept else state
+
+
+def ended_words(event: BatchFinished) -> tuple[str, bool]:
+    """What a chat says of a run's end, and whether it went well."""
+    told = counters(event.counts, 0)
+    words = _("Batch {name}: {state}").format(name=event.name, state=state_word(run_word(event.state, told)))
+    words += f", {counts_words(told)}" if told.total else ""
+    words += f" — {event.reason}" if event.reason else ""
+    good = event.state == "done" and bool(told.kept) and not told.failed and not told.invalid
+    return f"{words} · /batch show {event.name}", good
+
+
 @dataclass(frozen=True, slots=True)
 class Curves:
     """Shares from 0 to 1 over the time of the run, oldest first; empty while there is nothing to draw."""
@@ -154,6 +202,13 @@ class RunModel:
         return self.floor.paused if self.floor is not None else bool(self.at_work and self._point("paused"))
 
     @property
+    def warning(self) -> str:
+        """What the run at work warned of last, while that holds."""
+        if self.floor is not None:
+            return self.floor.warning
+        return str(self._point("notice") or "") if self.at_work else ""
+
+    @property
     def workers(self) -> int:
         """Rows that may be in flight; 0 where nobody knows."""
         return self.floor.workers if self.floor is not None else int(self._point("workers") or 0)
@@ -174,10 +229,12 @@ class RunModel:
 
     @property
     def word(self) -> str:
-        """running | paused | done | interrupted | stopped | failed | killed | new."""
+        """running | paused | queued | done | nothing | interrupted | stopped | failed | killed | new."""
+        if self.floor is not None and not self.floor.begun:
+            return "queued"
         if self.at_work:
             return "paused" if self.paused else "running"
-        return self.state.state if self.state is not None else "new"
+        return run_word(self.state.state, self.counters()) if self.state is not None else "new"
 
     @property
     def spent(self) -> Mapping[str, Any]:
@@ -204,7 +261,9 @@ class RunModel:
         return max(0.0, now - began) if began else float(self._point("seconds") or 0.0)
 
     def rate(self, now: float) -> float:
-        """Rows settled a minute, over the last five minutes of this invocation."""
+        """Rows settled a minute, over the last five minutes of this invocation; over all its time when it is over."""
+        if not self.at_work:
+            return float(self.figure("throughput", "rows_per_minute") or 0.0)
         self._grouped()
         start = max(now - RATE_SECONDS, self.began())
         count = len(self._whens) - bisect.bisect_left(self._whens, start)

@@ -12,6 +12,7 @@ from typing import Protocol
 from hermes_engine.events import (
     AgentFinished,
     ApprovalAsked,
+    BatchFinished,
     ContextCompacted,
     Event,
     Notice,
@@ -29,6 +30,7 @@ from hermes_engine.events import (
     TurnStarted,
 )
 from hermes_tui.outcomes import Outcome, heard, state_words, told
+from hermes_tui.presenter.batch import ended_words
 from hermes_tui.presenter.past import line_of
 from hermes_tui.presenter.requests import request_block, settled_words
 from hermes_tui.presenter.results import result_block
@@ -122,6 +124,10 @@ class ChatPresenter:
                 self._settle(event, request)
             case Notice(session=session) if session in ("", self.session):
                 self._line(event)
+            case Notice(level=level, session=session, run=run) if session == run and level != "info":
+                self._view.add(NoticeBlock(_("Batch {name}: {words}").format(name=session, words=event.text), level))
+            case BatchFinished():
+                self._run_ended(event)
             case AgentFinished() if told(event):
                 self._ended(event)
             case _ if event.session == self.session and event.agent == self.agent:
@@ -169,6 +175,10 @@ class ChatPresenter:
         self._results.add(outcome.id)
         self._seen(outcome.id)
         self._view.add(result_block(outcome))
+
+    def _run_ended(self, event: BatchFinished) -> None:
+        words, well = ended_words(event)
+        self._view.add(NoticeBlock(words, "info" if well else "warning"))
 
     def _line(self, event: Event) -> None:
         block = line_of(event)

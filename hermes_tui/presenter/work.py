@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from hermes_engine.events import (
     AgentStarted,
+    BatchChanged,
     BatchFinished,
     BatchStarted,
     Event,
@@ -42,31 +43,32 @@ class _Run:
     total: int = 0
     state: str = "running"
     reason: str = ""
+    paused: bool = False
     counts: Mapping[str, int] = field(default_factory=dict)
     marks: list[tuple[float, int]] = field(default_factory=list)
     """When how many rows were settled, of the last minutes."""
 
-    def fact(self) -> BatchFact:
+    def fact(self, now: float = 0.0) -> BatchFact:
         counts = {name: int(self.counts.get(name, 0)) for name in ("kept", "rejected", "failed", "invalid")}
         total = int(self.counts.get("total", self.total)) or self.total
         pending = max(0, total - sum(counts.values()))
         return BatchFact(
             self.name,
-            self.state,
+            "paused" if self.paused and self.state == "running" else self.state,
             total,
             **counts,
             pending=pending,
-            seconds_left=self._left(pending),
+            seconds_left=self._left(pending, now),
             reason=self.reason,
         )
 
-    def _left(self, pending: int) -> float | None:
-        if len(self.marks) < 2 or self.state != "running":
+    def _left(self, pending: int, now: float) -> float | None:
+        """Seconds to its end. Time in which nothing ended counts too: else a server that hangs would promise one."""
+        if len(self.marks) < 2 or self.state != "running" or self.paused:
             return None
-        (first, before), (last, now) = self.marks[0], self.marks[-1]
-        if now <= before or last - first < 1:
-            return None
-        return pending * (last - first) / (now - before)
+        (first, before), (last, settled) = self.marks[0], self.marks[-1]
+        span = max(last, now) - first
+        return pending * span / (settled - before) if settled > before and span >= 1 else None
 
     def mark(self, when: float) -> None:
         settled = self.fact().settled
@@ -131,6 +133,8 @@ class Work:
                 run = self._runs.setdefault(name, _Run(name))
                 run.counts = counts
                 run.mark(event.time)
+            case BatchChanged(name=name, paused=paused):
+                self._runs.setdefault(name, _Run(name)).paused = paused
             case BatchFinished(name=name):
                 run = self._runs.setdefault(name, _Run(name))
                 run.state, run.reason = event.state, event.reason
@@ -149,10 +153,10 @@ class Work:
         """An agent's name for people."""
         return self._names.get(agent) or _("an agent")
 
-    def batches(self) -> tuple[BatchFact, ...]:
-        """The runs of this process, running ones first, then the newest."""
-        facts = [run.fact() for run in reversed(self._runs.values())]
-        return tuple(sorted(facts, key=lambda fact: fact.state != "running"))
+    def batches(self, now: float = 0.0) -> tuple[BatchFact, ...]:
+        """The runs of this process, those at work first, then the newest; `now` in seconds since the epoch."""
+        facts = [run.fact(now) for run in reversed(self._runs.values())]
+        return tuple(sorted(facts, key=lambda fact: not fact.at_work))
 
     def usage(self, cap: float | None = None) -> UsageFact:
         """What this chat and the agents it started have used."""

@@ -83,8 +83,8 @@ def _screen_words(name: str, work: WorkFacts, width: int) -> str:
         count = f"·{work.at_work}"
     elif name == "kanban" and work.board is not None and (lively := work.board.running + work.board.needs):
         count = f"·{lively}"
-    elif name == "batch":
-        count = next((f"·{batch.percent}%" for batch in work.batches if batch.state == "running"), "")
+    elif name == "batch" and work.batch_percent is not None:
+        count = f"·{work.batch_percent}%"
     return f"{SCREENS.index(name) + 1} {words[name]}{count if width >= NARROW else ''}"
 
 
@@ -176,17 +176,13 @@ def work_parts(work: WorkFacts, glyphs: Glyphs) -> list[Part]:
         parts.append(Part(_("agents"), "soft", "work", weight=2, gap=1))
     if beside := work.count("running", beside=True):
         parts.append(Part(f"{glyphs.background}{beside}", "accent", "work", weight=7, gap=2 if parts else 1))
-    for batch in work.batches[:1]:
-        if batch.state == "running":
-            parts.append(
-                Part(
-                    f"{glyphs.batch}{batch.percent}%", "accent", "app.screen('batch')", weight=7, gap=2 if parts else 1
-                )
-            )
-        else:
-            parts.append(
-                Part(f"{glyphs.batch}{batch.kept}/{batch.total}", "soft", "work", weight=4, gap=2 if parts else 1)
-            )
+    gap = 2 if parts else 1
+    if work.batch_percent is not None:
+        words = f"{glyphs.batch}{work.batch_percent}%"
+        parts.append(Part(words, "accent", "app.screen('batch')", weight=7, gap=gap))
+    elif work.batches:
+        words = f"{glyphs.batch}{work.batches[0].kept}/{work.batches[0].total}"
+        parts.append(Part(words, "soft", "work", weight=4, gap=gap))
     if work.context.tokens:
         percent = work.context.percent
         tokens = count_short(work.context.tokens)

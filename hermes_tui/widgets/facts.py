@@ -65,6 +65,11 @@ class BatchFact:
     reason: str = ""
 
     @property
+    def at_work(self) -> bool:
+        """Whether it goes on, or will when it is no longer paused."""
+        return self.state in ("running", "paused")
+
+    @property
     def settled(self) -> int:
         """Rows that will not run again by themselves."""
         return self.total - self.pending
@@ -154,6 +159,14 @@ class WorkFacts:
     def at_work(self) -> int:
         """How many agents have not come to their end, shown in the sidebar or not."""
         return max(self.everywhere, sum(agent.sign in ("needs", "running", "waiting") for agent in self.agents))
+
+    @property
+    def batch_percent(self) -> int | None:
+        """How much of the runs at work is settled, all together; None when none is."""
+        runs = [batch for batch in self.batches if batch.at_work]
+        total = sum(batch.total for batch in runs)
+        settled = sum(batch.settled for batch in runs)
+        return (100 * settled // total if total else 0) if runs else None
 
     def count(self, *signs: str, beside: bool | None = None) -> int:
         """How many agents have one of these signs; of background tasks only, or of others only."""

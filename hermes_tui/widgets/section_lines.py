@@ -39,8 +39,9 @@ def batch_lines(batch: BatchFact, manner: Manner) -> list[Text]:
     """A run: name and share, bar, counters that add up."""
     look, width = manner.look, manner.width
     glyphs = look.glyphs
-    running = batch.state == "running"
-    right = Text(f"{batch.percent}%" if running else batch.state, look.text if running else look.soft)
+    right = Text(f"{batch.percent}%" if batch.at_work else batch.state, look.text if batch.at_work else look.soft)
+    if batch.state == "paused":
+        right = Text(_("paused") + "  ", look.soft).append_text(right)
     name = Text(_("Batch").upper() + "  ", look.soft).append(one_line(batch.name), look.text)
     lines = [spread(name, right, width), bar(batch.settled / batch.total if batch.total else 0, width, look)]
     counts = Text(f"{batch.settled}/{batch.total}", look.text)
@@ -54,7 +55,7 @@ def batch_lines(batch: BatchFact, manner: Manner) -> list[Text]:
             counts.append(f" {sign}{count}", style)
     left = Text(f"~{seconds_short(batch.seconds_left)} {_('left')}", look.faint) if batch.seconds_left else Text()
     lines.append(spread(counts, left, width))
-    if batch.reason and not running:
+    if batch.reason and not batch.at_work:
         lines.append(shorten(Text(one_line(batch.reason), look.faint), width, glyphs.ellipsis))
     return lines
 

@@ -10,8 +10,11 @@ from typing import Any
 
 import pytest
 
+from hermes_engine.batch.folder import RunFolder, read_object
+from hermes_engine.batch.overview import run_state
 from hermes_tui.screens.batch.run import RunScreen
 from hermes_tui.screens.batch.runs import RunsScreen
+from hermes_tui.screens.batch.table import Table
 from hermes_tui.screens.batch.trace import TraceScreen
 from tests.batch.served import prompt_of
 from tests.batch.support import dataset
@@ -79,7 +82,7 @@ async def test_no_run_teaches_and_a_sample_file_starts_one(serve: Serve, tmp_pat
         await app.until(lambda: isinstance(app.app.screen, RunScreen))
         await app.shows("✓ 3 kept")
         assert run_screen(app).model.name == "night"
-        assert (tmp_path / "data" / "night" / "trajectories.jsonl").is_file()
+        await app.until(lambda: (tmp_path / "data" / "night" / "trajectories.jsonl").is_file())
         await app.shows("done")
         await app.pilot.press("escape", "n", *"prompts-2.jsonl", "tab", *"night", "enter")
         await app.shows("the run night exists already")
@@ -155,6 +158,48 @@ async def test_pausing_workers_and_stopping_from_the_screen(serve: Serve, tmp_pa
         await app.pilot.press("p")
         await app.shows("goes on")
         await app.until(lambda: (engine := app.desk.engine) is not None and bool(engine.runs.names))
+
+
+async def test_a_run_that_waits_for_others_says_so_and_can_be_stopped_at_once(serve: Serve, tmp_path: Path) -> None:
+    async with live(settings(serve([hang(60)])), tmp_path, width=120) as app:
+        await app.ready()
+        for name in ("one", "two", "three"):
+            dataset(tmp_path / f"{name}.jsonl", ["a", "b"])
+            await app.say(f"/batch {name}.jsonl")
+            await app.shows(f"Batch {name}-")
+        await app.shows("2 other runs are at work")
+        await app.pilot.press("alt+4")
+        await app.shows("waits for another run")
+        assert [line.split()[1][:3] for line in app.app.screen.query_one("Table", Table).plain[2:]] == ["thr"]
+        await app.pilot.press("end", "enter")
+        await app.until(lambda: isinstance(app.app.screen, RunScreen))
+        await app.shows("waits for another run")
+        await app.pilot.press("x", "1")
+        await app.until(lambda: (engine := app.desk.engine) is not None and len(engine.runs.names) == 2)
+        await app.pilot.press("alt+1")
+        await app.shows("interrupted · /batch show three-")
+        assert not list(tmp_path.glob("data/three-*"))
+
+
+async def test_what_holds_a_run_up_stands_over_its_rows_while_it_does(serve: Serve, tmp_path: Path) -> None:
+    up = False
+
+    def script(seen: Seen) -> Answer:
+        return GOOD if up else status(503, {"error": {"message": "no [room]"}})
+
+    async with live(settings(serve(script)), tmp_path, width=120) as app:
+        await begin(app, ["a", "b", "c"], tmp_path)
+        await app.shows("▲ HTTP 503")
+        assert "the run waits for the server" in app.screen
+        assert "● 3 running" in app.screen
+        told = RunFolder(next((tmp_path / "data").iterdir()))
+        await app.until(lambda: "waits for the server" in read_object(told.checkpoint)["notice"])
+        watched = run_state(told).checkpoint["notice"]
+        assert watched.startswith("HTTP 503")
+        up = True
+        await app.shows("✓ 3 kept", 40)
+        assert "waits for the server" not in app.screen
+        await app.until(lambda: not read_object(told.checkpoint)["notice"])
 
 
 async def test_failed_rows_run_again_while_it_runs_and_after(serve: Serve, tmp_path: Path) -> None:

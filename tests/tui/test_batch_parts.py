@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -81,6 +82,23 @@ def test_f1_9_the_end_is_foretold_from_the_last_minutes_of_this_invocation() -> 
     told.take(Look(over, (), frozenset(), False), None)
     assert told.seconds_left(NOW) is None
     assert (told.word, told.counters().running) == ("interrupted", 0)
+
+
+def test_the_rate_of_a_run_that_is_over_is_that_of_all_its_time() -> None:
+    told = RunModel("evals-nov")
+    seen = state({"total": 60, "kept": 60}, word="done")
+    figured = dataclasses.replace(seen, statistics={"throughput": {"rows_per_minute": 450.0}})
+    told.take(Look(figured, tuple(line(n, "kept", 40) for n in range(60)), frozenset(), False), None)
+    assert told.rate(NOW) == told.rate(NOW + 9000) == 450
+    assert "rate      450.0/min" in "\n".join(text.plain for text in figures(told, NOW, 38, LOOK))
+
+
+def test_a_run_that_kept_nothing_did_not_go_well() -> None:
+    told = RunModel("evals-nov")
+    told.take(Look(state({"total": 6, "rejected": 6}, word="done"), (), frozenset(), False), None)
+    assert told.word == "nothing"
+    left, _right = drawing.sentence(told, NOW, LOOK)
+    assert left[1].text.startswith("✗ done, nothing kept")
 
 
 def test_curves_have_as_many_points_and_stay_between_nothing_and_all() -> None:

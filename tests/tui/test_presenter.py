@@ -13,6 +13,7 @@ from hermes_tui.presenter import ChatPresenter, Work, blocks_of
 from hermes_tui.presenter.history import MAX_RESULT
 from hermes_tui.presenter.requests import approval_options
 from hermes_tui.widgets.blocks import AnswerBlock, Block, NoticeBlock, RequestBlock, ThoughtBlock, ToolBlock, UserBlock
+from hermes_tui.widgets.facts import WorkFacts
 from tests.tui.drawing import drawn
 from tests.tui.stage import AGENT, SESSION, Script
 
@@ -287,6 +288,48 @@ def test_f1_11_counters_of_a_run_add_up_at_any_moment() -> None:
     work.take(say(ev.BatchFinished, name="evals", state="interrupted", reason="stopped", counts=counts))
     assert work.batches()[0].state == "interrupted"
     assert work.batches()[0].seconds_left is None
+
+
+def test_a_paused_run_promises_no_end_and_a_run_in_which_nothing_ends_a_later_one() -> None:
+    work = Work()
+    work.take(ev.BatchStarted(name="r", total=10, counts={"total": 10, "pending": 10}, time=100.0))
+    work.take(ev.RowFinished(session="r", counts={"total": 10, "kept": 2, "pending": 8}, time=110.0))
+    assert work.batches(110.0)[0].seconds_left == 40
+    assert work.batches(130.0)[0].seconds_left == 120
+    work.take(ev.BatchChanged(name="r", paused=True, time=131.0))
+    (fact,) = work.batches(131.0)
+    assert (fact.state, fact.at_work, fact.seconds_left) == ("paused", True, None)
+    work.take(ev.BatchChanged(name="r", paused=False, time=132.0))
+    assert work.batches(132.0)[0].state == "running"
+
+
+def test_the_percent_of_several_runs_is_that_of_all_their_rows() -> None:
+    work = Work()
+    work.take(ev.BatchStarted(name="small", total=10, counts={"total": 10, "kept": 10}))
+    work.take(ev.BatchStarted(name="large", total=90, counts={"total": 90, "kept": 15, "pending": 75}))
+    work.take(ev.BatchStarted(name="over", total=50, counts={"total": 50, "kept": 1, "pending": 49}))
+    work.take(ev.BatchFinished(name="over", state="interrupted", counts={"total": 50, "kept": 1, "pending": 49}))
+    assert WorkFacts(batches=work.batches()).batch_percent == 25
+    assert WorkFacts().batch_percent is None
+
+
+def test_the_end_of_a_run_and_its_warnings_stand_in_the_chat(presenter: ChatPresenter, page: Page) -> None:
+    counts = {"total": 9, "kept": 4, "failed": 2, "pending": 3}
+    play(
+        presenter,
+        ev.Notice(session="r", run="r", level="warning", text="all 20 rows so far were rejected [b]"),
+        ev.Notice(session="r", run="r", level="info", text="the server is back"),
+        ev.BatchFinished(session="r", name="r", state="stopped", reason="the cost cap is reached", counts=counts),
+        ev.BatchFinished(session="e", name="e", state="done", counts={"total": 2, "rejected": 2}),
+        ev.BatchFinished(session="w", name="w", state="done", counts={"total": 2, "kept": 2}),
+    )
+    told = [(block.level, block.text) for block in page.blocks if isinstance(block, NoticeBlock)]
+    assert told == [
+        ("warning", "Batch r: all 20 rows so far were rejected [b]"),
+        ("warning", "Batch r: stopped, 4 kept, 2 failed, 3 waiting — the cost cap is reached · /batch show r"),
+        ("warning", "Batch e: done, nothing kept, 0 kept, 2 rejected · /batch show e"),
+        ("info", "Batch w: done, 2 kept · /batch show w"),
+    ]
 
 
 def test_f9_10_a_run_without_rows_divides_by_nothing() -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_tui.presenter.batch import Counters, RunModel, counters
+from hermes_tui.presenter.batch import Counters, RunModel, counters, run_word
 
 if TYPE_CHECKING:
     from hermes_engine.batch.folder import RunFolder
@@ -27,12 +27,13 @@ LOOK_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class RunItem:
-    """One run of the list; `here` tells whether this program works it."""
+    """One run of the list. `here`: this program works it; `queued`: it will, when another run has ended."""
 
     state: RunState
     here: bool
     paused: bool
     counters: Counters
+    queued: bool = False
 
     @property
     def name(self) -> str:
@@ -53,9 +54,11 @@ class RunItem:
     @property
     def word(self) -> str:
         """How it stands."""
+        if self.queued:
+            return "queued"
         if self.at_work:
             return "paused" if self.paused else "running"
-        return self.state.state
+        return run_word(self.state.state, self.counters)
 
 
 class BatchBook:
@@ -126,7 +129,8 @@ class BatchBook:
     def _item(self, state: RunState) -> RunItem:
         floor = self.runs.floor(state.name) if self.runs else None
         if floor is not None:
-            return RunItem(state, True, floor.paused, counters(floor.counts or state.rows, len(floor.rows)))
+            told = counters(floor.counts or state.rows, len(floor.rows))
+            return RunItem(state, True, floor.paused, told, queued=not floor.begun)
         running = int(state.checkpoint.get("running") or 0) if state.holder else 0
         paused = bool(state.holder and state.checkpoint.get("paused"))
         return RunItem(state, False, paused, counters(state.rows, running))
@@ -142,14 +146,14 @@ class BatchBook:
         return at_work or (item.state.folder if item is not None else self.folder / name)
 
 
-def _urgency(item: RunItem) -> tuple[int, float, str]:
-    """Those at work first, then those that can be gone on with, then the rest, newest first."""
+def _urgency(item: RunItem) -> tuple[float, float, str]:
+    """Those at work first, then those that wait for them, those that can be gone on with, the rest; newest first."""
     rank = 0 if item.here else 1 if item.at_work else 2 if item.left else 3
     try:
         when = item.state.folder.joinpath("checkpoint.json").stat().st_mtime if not item.at_work else 0.0
     except OSError:
         when = 0.0
-    return rank, -when, item.name
+    return rank + 0.5 * item.queued, -when, item.name
 
 
 class Follow:

@@ -8,7 +8,7 @@ from rich.style import Style
 from rich.text import Text
 
 from hermes_tui.cleaning import one_line
-from hermes_tui.presenter.batch import Counters, RunModel, TableRow
+from hermes_tui.presenter.batch import Counters, RunModel, TableRow, state_word
 from hermes_tui.screens.batch.book import RunItem
 from hermes_tui.texts import _
 from hermes_tui.widgets import chrome
@@ -30,22 +30,6 @@ COUNTED = 92
 """From this width on counters have words."""
 
 
-def state_word(word: str) -> str:
-    """The state of a run or a row for a person."""
-    return {
-        "running": _("running"),
-        "paused": _("paused"),
-        "done": _("done"),
-        "interrupted": _("interrupted"),
-        "stopped": _("stopped"),
-        "failed": _("failed"),
-        "killed": _("killed"),
-        "new": _("not begun"),
-        "rejected": _("rejected"),
-        "kept": _("kept"),
-    }.get(word, word)
-
-
 def sign_of(word: str, look: Look) -> tuple[str, Style]:
     """The sign of a run's state or a row's."""
     glyphs = look.glyphs
@@ -59,6 +43,7 @@ def sign_of(word: str, look: Look) -> tuple[str, Style]:
         "failed": (glyphs.bad, look.bad),
         "stopped": (glyphs.bad, look.bad),
         "killed": (glyphs.bad, look.bad),
+        "nothing": (glyphs.bad, look.bad),
         "interrupted": (glyphs.stopped, look.soft),
     }.get(word, (glyphs.waiting, look.faint))
 
@@ -110,7 +95,7 @@ def run_line(item: RunItem, column: int, width: int, look: Look) -> Text:
 def sentence(model: RunModel, now: float, look: Look) -> chrome.Sides:
     """The run line: state, times, end, rate."""
     sign, _style = sign_of(model.word, look)
-    role = {"running": "accent", "done": "good", "failed": "bad", "stopped": "bad", "killed": "bad"}
+    role = {"running": "accent", "done": "good", "failed": "bad", "stopped": "bad", "killed": "bad", "nothing": "bad"}
     spent_time = seconds_short(int(model.elapsed(now)))
     left = [
         Part(one_line(model.name), "strong", gap=1, weight=9, shrinks=8),

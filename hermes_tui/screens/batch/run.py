@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -13,7 +12,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
 
-from hermes_engine.events import Notice
 from hermes_tui.cleaning import one_line
 from hermes_tui.presenter.batch import FILTERS, SORTS, TableRow
 from hermes_tui.screens.agents.base import Words
@@ -29,7 +27,6 @@ from hermes_tui.widgets.bar import Bar, Part
 from hermes_tui.widgets.look import look_of
 
 if TYPE_CHECKING:
-    from hermes_engine.events import Event
     from hermes_tui.presenter.batch import RunModel
     from hermes_tui.screens.agents.book import AgentsBook
     from hermes_tui.screens.host import Host
@@ -61,6 +58,7 @@ class RunScreen(BatchBase):
         super().__init__(host, agents, batch)
         self.follow = Follow(host.desk, folder)
         self.line, self.counts, self.about = Bar(id="line"), Bar(id="counts"), Bar(id="about")
+        self.warning = Bar(id="warning")
         self.bar, self.words = Words(id="bar"), Words(id="figures")
         self.table = Table(id="rows")
         self._only, self._sort, self._columns = FILTERS[0], SORTS[0], drawing.COLUMNS[0]
@@ -75,6 +73,7 @@ class RunScreen(BatchBase):
         yield self.line
         yield self.bar
         yield self.counts
+        yield self.warning
         with Horizontal(id="middle"):
             yield self.table
             with VerticalScroll(id="statistics", can_focus=False):
@@ -101,11 +100,6 @@ class RunScreen(BatchBase):
         """Nobody looks any more."""
         self.follow.close()
 
-    def hear(self, events: Sequence[Event]) -> None:
-        for event in events:
-            if isinstance(event, Notice) and event.session == self.model.name and event.level != "info":
-                self.remark(one_line(event.text, 400))
-
     # Drawing
 
     def beat(self) -> None:
@@ -120,6 +114,10 @@ class RunScreen(BatchBase):
         self.line.show(*drawing.sentence(model, now, look))
         self.bar.show([drawing.progress(model.counters(), width, look)])
         self.counts.show(*drawing.counts(model, width, look))
+        self.warning.display = bool(model.warning)
+        if model.warning:
+            words = f"{look.glyphs.warning} {one_line(model.warning, 400)}"
+            self.warning.show([Part(words, "warning", gap=1, weight=9, shrinks=10)], [])
         beside, only = self._statistics()
         self.set_class(beside, "-statistics")
         self.set_class(only, "-only-statistics")

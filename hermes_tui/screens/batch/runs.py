@@ -110,7 +110,7 @@ class RunsScreen(BatchBase):
         if item is None:
             return [(_("n new"), "new", 9), (_("x sample file"), "stop", 8), (_("Esc back"), "back", 5)]
         keys = [(_("Enter open"), "open", 8), (_("n new"), "new", 7)]
-        if item.here:
+        if item.here and not item.queued:
             keys.append((_("p go on") if item.paused else _("p pause"), "pause", 6))
         elif item.left and not item.at_work:
             keys.append((_("p resume"), "pause", 8))

@@ -61,9 +61,9 @@ class Showing:
             self._later = screen.set_timer(wait, self.refresh)
 
     def _tell_terminal(self, work: WorkFacts) -> None:
-        """The running batch's percent, where the terminal shows such a thing beside its title."""
+        """The percent of the runs at work, where the terminal shows such a thing beside its title."""
         if set_progress := getattr(self._screen.app._driver, "set_progress", None):
-            set_progress(next((batch.percent for batch in work.batches if batch.state == "running"), None))
+            set_progress(work.batch_percent)
 
     def _show_work(self, work: WorkFacts, width: int) -> None:
         """Draws the sidebar and the peek pane."""
