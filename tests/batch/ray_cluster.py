@@ -1,9 +1,14 @@
-"""A Ray cluster of two nodes on the loopback: real processes, with a token of their own, all ended afterwards."""
+"""A Ray cluster of two nodes on the loopback: real processes with a token of their own.
+
+One for all tests of a session, however many processes run them, since its start takes longer than most tests; a test
+has it alone. Run as a module, this ends it when the session is over, whatever ended that.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import os
 import secrets
 import shutil
@@ -17,7 +22,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.batch.test_server import free_port
+ROOT = Path(__file__).parents[2]
 
 START_SECONDS = 90
 """A node takes 4 s where nothing else runs, and 20 s where much does."""
@@ -28,12 +33,22 @@ _WORKERS_PORTS = range(10002, 20000)
 class Cluster:
     """The cluster. `nodes` holds the process id of each node's raylet, the head's first."""
 
-    def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="hr-", dir="/tmp"))  # sockets lie below it: their paths are short
-        (self.folder / "home").mkdir()
-        self.token = secrets.token_hex(32)
-        self.port = next(port for port in iter(free_port, 0) if port not in _WORKERS_PORTS)
-        self.nodes: list[int] = []
+    def __init__(self, folder: str, token: str, port: int, nodes: list[int]) -> None:
+        self.folder, self.token, self.port, self.nodes = Path(folder), token, port, nodes
+
+    @classmethod
+    def new(cls) -> Cluster:
+        """One that is not started yet."""
+        from tests.batch.test_server import free_port
+
+        folder = tempfile.mkdtemp(prefix="hr-", dir="/tmp")  # sockets lie below it: their paths are short
+        (Path(folder) / "home").mkdir()
+        port = next(port for port in iter(free_port, 0) if port not in _WORKERS_PORTS)
+        return cls(folder, secrets.token_hex(32), port, [])
+
+    def state(self) -> str:
+        """What another process needs to use it."""
+        return json.dumps([str(self.folder), self.token, self.port, self.nodes])
 
     @property
     def address(self) -> str:
@@ -47,16 +62,16 @@ class Cluster:
             "RAY_AUTH_MODE": "token",
             "RAY_AUTH_TOKEN": self.token,
             "RAY_USAGE_STATS_ENABLED": "0",
-            "PYTHONPATH": str(Path(__file__).parents[2]),
+            "PYTHONPATH": str(ROOT),
             "HOME": str(self.folder / "home"),
             "HERMES_HOME": str(self.folder / "home" / ".hermes"),
         }
 
     def whole(self) -> None:
         """Starts what is missing of two nodes."""
-        if self.nodes and not psutil.pid_exists(self.nodes[0]):
+        if self.nodes and not _lives(self.nodes[0]):
             self.end()
-        self.nodes = [node for node in self.nodes if psutil.pid_exists(node)]
+        self.nodes = [node for node in self.nodes if _lives(node)]
         while len(self.nodes) < 2:
             self.add_node()
 
@@ -124,6 +139,35 @@ def one_at_a_time() -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def whole_cluster(session: Path) -> Iterator[Cluster]:
+    """The cluster of a session of tests, whose processes share a folder; started, or mended, where it has to be."""
+    with one_at_a_time():
+        told = session / "ray-cluster.json"
+        cluster = Cluster(*json.loads(told.read_text())) if told.exists() else _guarded(Cluster.new())
+        try:
+            cluster.whole()
+            yield cluster
+        finally:
+            told.write_text(cluster.state())
+
+
+def _guarded(cluster: Cluster) -> Cluster:
+    """Has the cluster ended when the process that all of this session's tests belong to has ended."""
+    session = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
+    command = [sys.executable, "-m", "tests.batch.ray_cluster", str(session), cluster.state()]
+    nothing = subprocess.DEVNULL
+    subprocess.run(command, cwd=ROOT, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True, check=True)
+    return cluster
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).name() == "raylet"
+    except psutil.Error:
+        return False
+
+
 def wait_until(there: Callable[[], object], seconds: float = 60.0) -> None:
     """Waits for something. Fails when it takes too long."""
     deadline = time.monotonic() + seconds
@@ -131,3 +175,17 @@ def wait_until(there: Callable[[], object], seconds: float = 60.0) -> None:
         if time.monotonic() > deadline:
             pytest.fail(f"not there after {seconds:g} s")
         time.sleep(0.05)
+
+
+def main() -> None:
+    """Ends a cluster when a process has ended, and is no child of whoever starts it."""
+    if os.fork():
+        return
+    session, state = sys.argv[1:]
+    with contextlib.suppress(psutil.NoSuchProcess):
+        psutil.Process(int(session)).wait()
+    Cluster(*json.loads(state)).close()
+
+
+if __name__ == "__main__":
+    main()

@@ -17,15 +17,17 @@ from pathlib import Path
 import psutil
 import pytest
 
+from hermes_engine.batch import fleet
+from hermes_engine.errors import StateError
 from tests.batch.ray_cluster import one_at_a_time, wait_until
-from tests.batch.served import prompt_of
+from tests.batch.served import prompt_of, run
 from tests.batch.support import dataset, read_rows
 from tests.batch.test_server import free_port, running
 from tests.conftest import Serve
 from tests.e2e.program import Done, environment, hermes
 from tests.server.scripted import Answer, ScriptedServer, Seen, call, say
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400), pytest.mark.xdist_group("ray")]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 
 @pytest.fixture(autouse=True)
@@ -101,22 +103,20 @@ def test_a_run_from_its_beginning_to_its_end(serve: Serve, tmp_path: Path) -> No
     nothing_left(tmp_path)
 
 
-@pytest.mark.parametrize("signals", [[signal.SIGINT], [signal.SIGINT, signal.SIGINT], [signal.SIGKILL]], ids=len)
-def test_however_it_is_ended_nothing_is_left(serve: Serve, tmp_path: Path, signals: list[signal.Signals]) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_however_it_is_ended_nothing_is_left(serve: Serve, tmp_path: Path, number: signal.Signals) -> None:
     mark = f"34{os.getpid()}"
     server = serve(sleeps_or_says(mark))
     dataset(tmp_path / "d.jsonl", ["quick", "a", "b", "c"])
     process = start(flags(server), tmp_path)
     wait_until(lambda: len(running(mark)) == 3 and server.open_requests == 0, 200)
     began = time.monotonic()
-    for number in signals:
-        os.killpg(process.pid, number)  # a terminal's Ctrl+C goes to all that it started
-        time.sleep(0.3)
+    os.killpg(process.pid, number)  # a terminal's Ctrl+C goes to all that it started
     _out, err = process.communicate(timeout=60)
     assert time.monotonic() - began < 20
     wait_until(lambda: not running(mark), 20)
     wait_until(lambda: not of_this_test(), 30)
-    if signals == [signal.SIGINT]:
+    if number == signal.SIGINT:
         assert process.returncode == 130
         assert err.decode().splitlines()[-1].startswith("go on with: hermes batch run --resume")
         nothing_left(tmp_path)
@@ -137,16 +137,20 @@ def refused(tmp_path: Path, *more: str, **env: str) -> Done:
     return done
 
 
-def test_clusters_that_cannot_be_joined(tmp_path: Path) -> None:
+def test_clusters_that_cannot_be_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nobody = f"127.0.0.1:{free_port()}"
     done = refused(tmp_path, "--ray_address", nobody)
     assert done.code == 1
     assert f"the Ray cluster at {nobody} cannot be joined: [Errno 111] Connection refused" in done.err
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
-        done = refused(tmp_path, "--ray_address", address, RAY_AUTH_TOKEN="0" * 64)
-    assert done.code == 1
-    assert f"the Ray cluster at {address}" in done.err
+        monkeypatch.setattr(fleet, "JOIN_SECONDS", 6.0)
+        monkeypatch.setenv("RAY_AUTH_TOKEN", "0" * 64)
+        with pytest.raises(StateError, match=f"^the Ray cluster at {address} does not answer") as told:
+            run(tmp_path, "http://127.0.0.1:9/v1", ["a"], engine="ray", ray_address=address)
+        assert "\n" not in told.value.line
+    assert not (tmp_path / "data" / "r" / "run.json").exists()
+    assert of_this_test() == []
     done = refused(tmp_path, "--ray_address", "ray://127.0.0.1:10001")
     assert (done.code, "is no host:port" in done.err) == (2, True)
     done = refused(tmp_path, "--engine", "threads", "--ray_address", nobody)
