@@ -60,8 +60,7 @@ class Area(TextArea):
             return False
         if "." in bound.binding.action or (bound.binding.action == "delete_or_leave" and not self.text):
             return False
-        await self.run_action(bound.binding.action)
-        return True
+        return await self.app.run_action(bound.binding.action, self)  # not, where nothing is marked to be copied
 
     async def _on_paste(self, event: events.Paste) -> None:
         event.stop()
