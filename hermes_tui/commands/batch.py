@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hermes_engine.errors import UnknownName, UsageError
 from hermes_tui.cleaning import one_line
@@ -16,6 +16,7 @@ from hermes_tui.texts import _, ngettext
 
 if TYPE_CHECKING:
     from hermes_engine.batch.folder import RunFolder
+    from hermes_engine.batch.options import BatchOptions
 
 RUNS = Path("data")
 """Where the runs of a folder are."""
@@ -25,6 +26,12 @@ VERBS = ("stop", "pause", "resume", "retry", "show")
 
 
 def _completions(host: CommandHost, typed: str) -> list[Completion]:
+    start = typed.rfind(" ") + 1
+    if start and typed.startswith("--", start):
+        from hermes_tui.commands.batch_flags import NAMES
+
+        wanted = typed[start + 2 :].replace("-", "_")
+        return [Completion(f"--{name} ", "", start) for name in NAMES if name.startswith(wanted)]
     verb, blank, name = typed.partition(" ")
     if blank and verb in VERBS:
         from hermes_engine.batch.folder import all_runs
@@ -37,7 +44,7 @@ def _completions(host: CommandHost, typed: str) -> list[Completion]:
     ]
 
 
-@command("batch", args="[FILE [n] | stop|pause|resume|retry|show NAME]",
+@command("batch", args="[FILE [n] [--flag value …] | stop|pause|resume|retry|show NAME]",
          help="Run every prompt of a file beside this chat; show runs", group="Work",
          while_busy=True, blocking=True, complete=_completions)  # fmt: skip
 def batch(host: CommandHost, args: str) -> None:
@@ -49,14 +56,7 @@ def batch(host: CommandHost, args: str) -> None:
     if first in VERBS and rest:
         host.show(Output("text", _act(host, first, rest.strip())))
         return
-    chat = host.engine.view(host.session)
-    file, count = _file_and_count(args, chat.cwd)
-    if not file.is_file():
-        raise UsageError(_("there is no file {file}").format(file=file), hint=_("one JSON object a line with `prompt`"))
-    from hermes_engine.batch.options import checked
-
-    values = {"run_name": run_name(file), "dataset_file": file, "model": chat.model, "output_dir": _runs(host)}
-    name = host.engine.start_batch(checked(values | ({"max_samples": count} if count else {})))
+    name = host.engine.start_batch(_options(host, args))
     most = host.resolved.settings.batch.max_runs
     if len(host.engine.runs.names) > most:
         others = ngettext("{count} other run is", "{count} other runs are", most).format(count=most)
@@ -65,6 +65,31 @@ def batch(host: CommandHost, args: str) -> None:
         others, line = "", _("Batch {name} runs beside this chat; its files are in {folder}.")
     line += " " + _("/batch shows it, /batch stop {name} ends it.")
     host.show(Output("text", line.format(name=name, folder=RUNS / name, others=others)))
+
+
+def _options(host: CommandHost, args: str) -> BatchOptions:
+    """The options of a new run, or of one that is resumed. Raises UsageError, ConfigError for what can be told now."""
+    from hermes_engine.batch.options import checked
+    from hermes_engine.batch.setup import set_up
+    from hermes_tui.commands.batch_flags import parted, values_of
+
+    chat = host.engine.view(host.session)
+    words, flags = (args, "") if (chat.cwd / args).exists() else parted(args)
+    given = values_of(flags, chat.cwd)
+    values: dict[str, Any] = {"output_dir": _runs(host)}
+    if words:
+        file, count = _file_and_count(words, chat.cwd)
+        if not file.is_file():
+            hint = _("one JSON object a line with `prompt`")
+            raise UsageError(_("there is no file {file}").format(file=file), hint=hint)
+        values |= {"run_name": run_name(file), "dataset_file": file, **({"max_samples": count} if count else {})}
+    elif "resume" not in given or "run_name" not in given:
+        raise UsageError(_("a file is needed"), hint="/batch prompts.jsonl --num_workers 8")
+    if "resume" not in given:
+        values["model"] = chat.model
+    options = checked(values | given)
+    set_up(options, host.resolved)
+    return options
 
 
 def _runs(host: CommandHost) -> Path:

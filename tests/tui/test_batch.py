@@ -86,6 +86,8 @@ async def test_no_run_teaches_and_a_sample_file_starts_one(serve: Serve, tmp_pat
         await app.shows("done")
         await app.pilot.press("escape", "n", *"prompts-2.jsonl", "tab", *"night", "enter")
         await app.shows("the run night exists already")
+        await app.pilot.press("up", *"--max_turn 3", "enter")
+        await app.shows("did you mean --max_turns?")
         await app.pilot.press("escape")
         await app.until(lambda: isinstance(app.app.screen, RunsScreen))
         await app.shows("3/3 100%")
@@ -280,7 +282,7 @@ async def test_an_export_is_a_new_file_and_an_answer_is_copied(serve: Serve, tmp
 
 
 async def test_a_run_of_another_program_is_watched_and_can_be_stopped(serve: Serve, tmp_path: Path) -> None:
-    dataset(tmp_path / "prompts.jsonl", [f"row {n}" for n in range(60)])
+    dataset(tmp_path / "prompts.jsonl", [f"row {n}" for n in range(600)])
     server = serve([say("Done.", "I think.", first_delay=0.3)])
     work = AtWork(tmp_path, server, num_workers=2)
     work.until(lambda: len(server.requests) > 2)

@@ -387,6 +387,58 @@ def test_batch_runs_beside_the_chat(sit: Sit) -> None:
     assert desk.do("/batch stop nosuch").kind == "error"
 
 
+def test_batch_takes_the_flags_of_a_run(sit: Sit, tmp_path: Path) -> None:
+    desk, server = sit([say("<think>r</think>done")])
+    Path("p.jsonl").write_text('{"prompt": "one"}\n{"prompt": "two"}\n')
+    Path("sampling.json").write_text('{"top_p": 0.5}')
+    line = "/batch p.jsonl 1 --run_name night --num-workers=2 --sampling sampling.json -m other --seed 7"
+    assert "Batch night runs" in said(
+        desk.do(line + " --keep_without_reasoning --filter min_turns:1 --filter finished")
+    )
+    desk.until(lambda: any(isinstance(event, BatchFinished) for event in desk.events), 60)
+    told = json.loads(Path("data/night/run.json").read_text())["options"]
+    wanted = {
+        "num_workers": 2, "sampling": {"top_p": 0.5}, "seed": 7, "max_samples": 1, "keep_without_reasoning": True,
+        "filter": ["min_turns:1", "finished"], "model": "other",
+    }  # fmt: skip
+    assert {name: told[name] for name in wanted} == wanted
+    assert [(seen.body["model"], seen.body["top_p"]) for seen in server.requests] == [("other", 0.5)]
+    assert [item.text for item in complete("/batch p.jsonl --num-w", desk)] == ["--num_workers "]
+    assert "Batch night runs" in said(desk.do("/batch --run_name night --resume --max_samples 2"))
+    desk.until(lambda: sum(isinstance(event, BatchFinished) for event in desk.events) == 2, 60)
+    assert [seen.body["model"] for seen in server.requests] == ["other", "other"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        ("--bogus 3", "there is no flag --bogus"),
+        ("--num_worker 3", "did you mean --num_workers?"),
+        ("--num_workers", "--num_workers needs a value"),
+        ("--num_workers --seed 3", "--num_workers needs a value"),
+        ("--num_workers many", "--num_workers: "),
+        ("--num_workers 0", "--num_workers: 0 is too small"),
+        ("--record=yes", "--record takes no value"),
+        ("--sampling [1]", "--sampling: [1] is no JSON object"),
+        ("--sampling nosuch.json", "No such file"),
+        ("--distribution nosuch", "unknown"),
+        ("--max_cost_usd 1", "the price of"),
+        ("--api_key sk-secret", "--api_key cannot be given here"),
+        ("--run_name 'x", "a quote is not closed"),
+        ("--seed 3 stray", "there is no flag stray"),
+    ],
+)
+def test_wrong_flags_of_a_batch_are_named_and_nothing_begins(flags: str, says: str, sit: Sit) -> None:
+    desk, server = sit([say("done")])
+    Path("p.jsonl").write_text('{"prompt": "one"}\n')
+    told = desk.do(f"/batch p.jsonl {flags}")
+    assert told.kind == "error"
+    assert says in told.text
+    assert not desk.engine.runs.names
+    assert not Path("data").exists()
+    assert not server.requests
+
+
 @pytest.mark.parametrize("text", ["/new", "/compact", "/agents", "/model x"])
 def test_commands_before_a_model_is_set_up_say_so(text: str, tmp_path: Path) -> None:
     desk = Desk(resolve(Overrides(model="demo")), None)

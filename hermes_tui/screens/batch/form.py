@@ -29,10 +29,12 @@ class Wanted:
     samples: str = ""
     distribution: str = "default"
     resume: str = "no"
+    flags: str = ""
 
     def values(self, folder: Path, runs: Path) -> dict[str, Any]:
-        """The options; a file is seen from `folder`, the run is under `runs`."""
+        """The options; files are seen from `folder`, the run is under `runs`. Raises UsageError for wrong flags."""
         from hermes_tui.commands.batch import run_name
+        from hermes_tui.commands.batch_flags import values_of
 
         resume = self.resume.strip().lower() in ("yes", "y", "true", "1", _("yes"))
         file = folder / Path(self.file.strip().strip("\"'")).expanduser() if self.file.strip() else None
@@ -51,7 +53,7 @@ class Wanted:
             for name, field in (("num_workers", "workers"), ("distribution", "distribution")):
                 if getattr(self, field) == getattr(plain, field):
                     given[name] = None
-        return {name: value for name, value in given.items() if value is not None}
+        return {name: value for name, value in given.items() if value is not None} | values_of(self.flags, folder)
 
 
 class RunForm(SteadyModal[Wanted | None]):
@@ -78,6 +80,7 @@ class RunForm(SteadyModal[Wanted | None]):
             "samples": (_("First rows"), _("all")),
             "distribution": (_("Toolsets"), _("default, balanced, terminal_only, …")),
             "resume": (_("Resume"), _("yes goes on with a run of this name")),
+            "flags": (_("Flags"), _("more, as of hermes batch run: --max_turns 20 …")),
         }
         with VerticalScroll(id="card", can_focus=False):
             yield Static(Text(_("Run every prompt of a file")), id="title", markup=False)
@@ -92,7 +95,7 @@ class RunForm(SteadyModal[Wanted | None]):
 
     def on_input_submitted(self) -> None:
         """Enter."""
-        fields = ("file", "name", "model", "workers", "samples", "distribution", "resume")
+        fields = ("file", "name", "model", "workers", "samples", "distribution", "resume", "flags")
         self.dismiss(Wanted(*(self.query_one(f"#{name}-field", Input).value for name in fields)))
 
     def action_close(self) -> None:

@@ -161,7 +161,8 @@ class RunsScreen(BatchBase):
         while (given := await self.app.push_screen_wait(RunForm(wanted, fault))) is not None:
             wanted = given
             try:
-                folder = await self.acts.start(given.values(self.desk.cwd, self.runs_book.folder))
+                values = given.values(self.desk.cwd, self.runs_book.folder)
+                folder = await self.acts.start(values)
             except HermesError as error:
                 fault = error.line
                 continue
