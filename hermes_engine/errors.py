@@ -59,7 +59,7 @@ class UnknownName(UsageError):
     """A name that is not among the valid ones. Lists them and names the nearest."""
 
     def __init__(self, kind: str, name: str, valid: Iterable[str]) -> None:
-        names = sorted(valid)
+        names = sorted(set(valid))
         near = difflib.get_close_matches(name, names, n=1)
         hint = f"did you mean {near[0]}?" if near else ""
         listed = ", ".join(names) if names else "none"

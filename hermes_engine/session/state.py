@@ -143,6 +143,11 @@ class State:
             self.sessions.set_title(session, title)
         return session
 
+    def remembered(self, spec: AgentSpec, session: str) -> Saved:
+        """What a conversation worked with and where, for one like it; it stays whose it is. Raises UsageError."""
+        row = self.sessions.find(session)
+        return Saved(row.id, self._as_it_was(spec, row), (), row.title, row.cwd)
+
     def _reopen(self, spec: AgentSpec, row: SessionRow) -> Saved:
         holder = self.sessions.hold(row.id, self.instance, self._instances.alive)
         if holder:

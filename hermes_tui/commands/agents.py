@@ -24,6 +24,9 @@ PAST = 15
 LISTED = 6
 """Agents of one name that are listed."""
 
+TOLD = 300
+"""Characters shown of what an agent is told."""
+
 CHAT = "main"
 """What the person's own chat is called."""
 
@@ -148,9 +151,10 @@ def stop(host: CommandHost, args: str) -> None:
 def _stop_elsewhere(host: CommandHost, name: str, here: Sequence[str]) -> None:
     """Asks the program that runs an agent to stop it. Blocks for the disk."""
     try:
-        away = records(host)[1]
+        past, away = records(host)
         record = named(away, name)
         if record is None:
+            _no_end(host, name, past)
             raise UnknownName("running agent", name, [*here, *(record.name for record in away)])
         host.engine.tasks.order("stop", record.id)
     except HermesError as error:
@@ -160,13 +164,22 @@ def _stop_elsewhere(host: CommandHost, name: str, here: Sequence[str]) -> None:
     host.show(Output("text", words.format(name=called(record))))
 
 
+def _no_end(host: CommandHost, name: str, past: Iterable[AgentRecord]) -> None:
+    """Raises UsageError: the agent of that name, or the task of that id, has ended."""
+    row = named(reversed(_known(host)), name) or named([one for one in past if one.id == name], name)
+    if row is not None and not row.live:
+        hint = _("/open {name} goes on with it as a chat, /retry {name} runs it again").format(name=name)
+        raise UsageError(_("{name} has ended").format(name=called(row)), hint=hint)
+
+
 def _tell_elsewhere(host: CommandHost, args: str, here: Sequence[str]) -> None:
     """Asks the program that runs an agent to tell it something; else it was meant for this chat. Blocks."""
     name, _blank, text = args.partition(" ")
     try:
-        away = records(host)[1]
+        past, away = records(host)
         record = named(away, name)
         if record is None:
+            _no_end(host, name, past)
             _no_agent(host, args, [*here, *(record.name for record in away)])
             return
         if not text.strip():
@@ -175,8 +188,8 @@ def _tell_elsewhere(host: CommandHost, args: str, here: Sequence[str]) -> None:
     except HermesError as error:
         host.show(Output("error", error.line))
         return
-    words = _("{name} works in another program; it hears it before its next step.")
-    host.show(Output("text", words.format(name=called(record))))
+    words = _("{name} works in another program; it hears before its next step: {text}")
+    host.show(Output("text", words.format(name=called(record), text=one_line(text, TOLD))))
 
 
 def _beside(host: CommandHost) -> list[AgentRow]:
@@ -224,4 +237,5 @@ def steer(host: CommandHost, args: str) -> None:
         host.steer(rest)
         return
     host.engine.tasks.tell(row.id, rest)
-    host.show(Output("text", _("{name} hears it before its next step.").format(name=called(row))))
+    words = _("{name} hears before its next step: {text}")
+    host.show(Output("text", words.format(name=called(row), text=one_line(rest, TOLD))))

@@ -130,7 +130,7 @@ def test_what_is_told_reaches_a_task_and_a_model_s_child_before_their_next_step(
     desk.do("/background task here")
     desk.until(lambda: sum(row.tools for row in desk.engine.agents() if row.kind != "chat") == 2)
     for name in ("child", "task"):
-        assert "hears it" in desk.do(f"/steer {name} mind the gap").text
+        assert "hears before its next step: mind the gap" in desk.do(f"/steer {name} mind the gap").text
     assert desk.do("/steer ag_nosuch x").kind == "error"
     Path("go").touch()
     desk.until(lambda: len(ended(desk)) == 2 and not desk.engine.busy(desk.session))
@@ -190,7 +190,8 @@ def test_a_mistyped_name_is_never_a_message_to_the_chat(sit: Sit) -> None:
     assert "/steer main TEXT tells this chat" in fault.text
     desk.do("/stop slow")
     desk.until(lambda: ended(desk))
-    assert desk.do("/steer slow hello there").kind == "error", "it has ended"
+    assert "slow (slow look) has ended — /open slow goes on" in desk.do("/steer slow hello there").text
+    assert "slow (slow look) has ended" in desk.do("/stop slow").text
     before = len(desk.shown)
     desk.do("/steer main this is for you")
     desk.do("/steer and this")
@@ -251,3 +252,8 @@ def test_a_task_of_another_program_is_listed_and_stopped(sit: Sit, tmp_path: Pat
         assert "another program" in desk.do("/stop slow").text
         desk.until(lambda: desk.engine.tasks.record(slow).state == "cancelled")
         assert desk.do("/stop slow").kind == "error"
+        assert "slow (slow look) has ended" in desk.do(f"/steer {slow} go on").text
+        server.script = by_prompt({"slow": say("at last")})
+        assert "runs again" in desk.do(f"/retry {slow}").text, "its program still holds its conversation"
+        desk.until(lambda: ended(desk))
+        assert ended(desk)[0].answer == "at last"
