@@ -117,11 +117,28 @@ async def test_a_refused_key_is_said_plainly_and_nothing_is_kept(serve: Serve, t
         await app.pilot.press(*server.base_url, "enter", *"sk-wrong-key-123", "enter", *"scripted", "enter")
         await app.shows("401", 20)
         assert "sk-wrong" not in app.screen
-        assert "No model is set up yet" in app.screen
         assert not Home.from_env().config.exists()
         assert not Home.from_env().dotenv.exists()
         await app.pilot.press("escape")
+        await app.shows("No model is set up yet")
+        await app.shows("Nothing is sent anywhere until you choose")
+        await app.pilot.press("escape")
         await app.shows("Send something to choose one")
+
+
+async def test_a_refused_key_is_mended_without_the_rest_typed_again(serve: Serve, tmp_path: Path) -> None:
+    server = serve([status(401, {"error": {"message": "no such key"}}), say("ok")])
+    async with live(nothing(), tmp_path) as app:
+        await card(app)
+        await app.pilot.press("1")
+        await app.shows("Another OpenAI-style server")
+        await app.pilot.press(*server.base_url, "enter", *"sk-wrong", "enter", "enter")
+        await app.shows("401", 20)
+        assert server.base_url in app.screen
+        await app.pilot.press("enter", "ctrl+a", "ctrl+k", *"sk-right", "enter", "enter")
+        await app.ready()
+    assert [request.headers["authorization"] for request in server.requests] == ["Bearer sk-wrong", "Bearer sk-right"]
+    assert 'OPENAI_API_KEY="sk-right"' in Home.from_env().dotenv.read_text()
 
 
 async def test_another_address_and_its_key_are_kept_privately(serve: Serve, tmp_path: Path) -> None:
@@ -152,7 +169,7 @@ async def test_an_address_is_mended_where_it_can_be_and_kept_in_the_form_where_n
         await app.pilot.press("1")
         await app.shows("Key, empty for none")
         await app.pilot.press(*"127.0.0.1:9/nosuch", "enter", "enter", "enter")
-        await app.shows("http://127.0.0.1:9/nosuch:", 20)
+        await app.shows("http://127.0.0.1:9/nosuch: nothing listens there", 20)
         assert "Key, empty for none" in app.screen
         await app.pilot.press("ctrl+a", "ctrl+k", *short, "enter", "enter", "enter")
         await app.ready()
@@ -192,7 +209,10 @@ async def test_another_server_that_refuses_changes_nothing(serve: Serve, tmp_pat
         await app.pilot.press(*"another", "enter")
         await app.shows("Key, empty for none")
         await app.pilot.press(*server.base_url, "enter", "enter", *"scripted", "enter")
-        await app.shows("✗ HTTP 401", 20)
+        await app.shows("HTTP 401", 20)
+        assert server.base_url in app.screen
+        await app.pilot.press("escape")
+        await app.until(lambda: "HTTP 401" not in app.screen)
         assert app.desk.model == "demo"
         assert not Home.from_env().config.exists()
 

@@ -19,9 +19,11 @@ from hermes_tui.screens.overlays.card import Card, Choice
 from hermes_tui.screens.overlays.picker import Item, Picker
 from hermes_tui.screens.overlays.setup import Place
 from hermes_tui.texts import _
+from hermes_tui.widgets.look import look_of
 
 if TYPE_CHECKING:
     from textual.app import App
+    from textual.widget import Widget
 
     from hermes_engine.profiles import Resolved
     from hermes_tui.desk import Desk
@@ -37,8 +39,8 @@ class AddressForm(Card):
         before: what was typed the last time, to be mended.
         fault: why that did not work.
         """
-        super().__init__(_("Another OpenAI-style server"), [], [], fault or _("Enter goes on · Esc closes"))
-        self._before = before or Place("other", "", "")
+        super().__init__(_("Another OpenAI-style server"), [], [], _("Enter goes on · Esc closes"))
+        self._before, self._fault = before or Place("other", "", ""), fault
         self.place: Place | None = None
 
     def compose(self) -> ComposeResult:
@@ -50,10 +52,11 @@ class AddressForm(Card):
                 ("model", _("Model, empty for the first one it lists"), self._before.model),
             ):
                 yield Static(Text(words), classes="label", markup=False)
-                typed = Input(value, id=name, classes="field", password=name == "key", compact=True)
+                like = "http://127.0.0.1:8000/v1" if name == "address" else ""
+                typed = Input(value, like, id=name, classes="field", password=name == "key", compact=True)
                 typed.cursor_blink = False
                 yield typed
-            yield Static(Text(self._note), classes="note", markup=False)
+            yield Static(_fault(self, self._fault) if self._fault else Text(self._note), classes="note", markup=False)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """The next field, or done."""
@@ -122,9 +125,13 @@ class FirstRun(Card):
         if chosen in ("demo", "local"):
             await self._desk.off_loop(lambda: setup.keep_model(self._resolved, chosen))
             return True
-        place = self._places.get(chosen) or await ask_place(self.app, self._tell)
-        place = await answering(self.app, self._desk, self._resolved, place, self._tell) if place else None
+        found, place, fault = self._places.get(chosen), None, ""
+        if found is None:
+            place = await typed_place(self.app, self._desk, self._resolved, self._tell)
+        else:
+            place, fault = await answering(self.app, self._desk, self._resolved, found, self._tell)
         if place is None:
+            self.query_one(".note", Static).update(_fault(self, fault) if fault else Text(self._note))
             return False
         await self._desk.off_loop(lambda: setup.keep_place(self._resolved, place))
         return True
@@ -133,43 +140,51 @@ class FirstRun(Card):
         self.query_one(".note", Static).update(Text(words))
 
 
-async def ask_place(app: App[Any], tell: Callable[[str], None]) -> Place | None:
-    """What the person types, asked for again until its server lists models or they give up; `tell` hears what goes
-    on meanwhile.
+def _fault(widget: Widget, words: str) -> Text:
+    """Why something did not work, as the chat says it."""
+    look = look_of(widget)
+    return Text.assemble((f"{look.glyphs.bad} ", look.bad), (words, look.text))
+
+
+async def typed_place(app: App[Any], desk: Desk, resolved: Resolved, tell: Callable[[str], None]) -> Place | None:
+    """A server the person types, with a model that has answered. What does not work comes back in the form, as it was
+    typed and with the reason, until it does or they give up (None). `tell` hears what goes on meanwhile.
     """
-    place: Place | None = None
+    typed: Place | None = None
     fault = ""
     while True:
-        form = AddressForm(place, fault)
+        form = AddressForm(typed, fault)
         await app.push_screen_wait(form)
-        place = form.place
-        if place is None or place.model:
-            return place
-        tell(_("Asking {name} for its models…").format(name=place.name))
-        place, models, fault = await setup.found_at(place)
-        if models:
-            return place.with_models(models)
-        fault = fault or _("{name} lists no model; name one").format(name=place.name)
+        if form.place is None:
+            return None
+        typed = place = form.place
+        if not typed.model:
+            tell(_("Asking {name} for its models…").format(name=typed.name))
+            typed, models, fault = await setup.found_at(typed)
+            if not models:
+                fault = fault or _("{name} lists no model; name one").format(name=typed.name)
+                continue
+            place = typed.with_models(models)
+        answered, fault = await answering(app, desk, resolved, place, tell)
+        if answered is not None:
+            return answered
 
 
 async def answering(
     app: App[Any], desk: Desk, resolved: Resolved, place: Place, tell: Callable[[str], None]
-) -> Place | None:
-    """The place with a model that has answered, chosen by the person where there are several; None: none did, and
-    `tell` heard why, or the person gave up.
+) -> tuple[Place | None, str]:
+    """The place with a model that has answered, chosen by the person where there are several; or None and why none
+    did, "" when the person gave up. `tell` hears what goes on meanwhile.
     """
     if len(place.models) > 1:
         items = [Item(name, name) for name in place.models]
         model = await app.push_screen_wait(Picker(_("Which model?"), items))
         if model is None:
-            return None
+            return None, ""
         place = place.with_model(model)
     tell(_("Asking {name}…").format(name=place.name))
     fault = await desk.off_loop(lambda: asyncio.run(setup.try_place(resolved, place)))
-    if fault:
-        tell(fault)
-        return None
-    return place
+    return (None, fault) if fault else (place, "")
 
 
 async def choose_model(app: App[Any], desk: Desk) -> bool:

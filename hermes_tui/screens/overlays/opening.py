@@ -109,24 +109,14 @@ async def _model(app: App[Any], host: Host, options: Options) -> None:
 async def _another_server(app: App[Any], host: Host) -> None:
     """Asks for an address and a key, tries them, keeps them, and goes on there with this chat."""
     from hermes_tui.screens.overlays import setup
-    from hermes_tui.screens.overlays.first_run import answering, ask_place
+    from hermes_tui.screens.overlays.first_run import typed_place
 
-    desk, resolved, told = host.desk, host.resolved, [""]
-
-    def tell(words: str) -> None:
-        told[0] = words
-        host.chat.sending.remark(words)
-
+    desk, resolved = host.desk, host.resolved
     if at_work := desk.running():
         hint = _("stop it (/stop all) or wait, then /model")
         raise UsageError(_("{work} still runs at the server of now").format(work=at_work[0].name), hint=hint)
-    place = await ask_place(app, tell)
+    place = await typed_place(app, desk, resolved, host.chat.sending.remark)
     if place is None:
-        return
-    place = await answering(app, desk, resolved, place, tell)
-    if place is None:
-        if told[0]:
-            host.show(Output("error", told[0]))
         return
     await desk.off_loop(lambda: setup.keep_place(resolved, place))
     there = await desk.off_loop(lambda: setup.at_place(resolved, place))

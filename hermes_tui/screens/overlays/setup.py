@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
+import socket
 import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -88,9 +89,8 @@ async def list_models(base_url: str, key: str, *, seconds: float = ASK_SECONDS) 
     try:
         async with asyncio.timeout(seconds):
             status, body = await _get(base_url.rstrip("/") + "/models", key)
-    except (OSError, TimeoutError, ValueError) as error:
-        reason = _("it does not answer") if isinstance(error, TimeoutError) else str(error) or type(error).__name__
-        return [], _("{address}: {reason}").format(address=base_url, reason=reason)
+    except (OSError, ValueError) as error:
+        return [], _("{address}: {reason}").format(address=base_url, reason=_why(error))
     if status in (401, 403):
         return [], _("{status}: the key was refused").format(status=status)
     if status != 200:
@@ -100,6 +100,19 @@ async def list_models(base_url: str, key: str, *, seconds: float = ASK_SECONDS) 
         return [str(item["id"]) for item in listed], ""
     except (ValueError, LookupError, TypeError):
         return [], _("{address} is no OpenAI-style server").format(address=base_url)
+
+
+def _why(error: Exception) -> str:
+    """Why a server could not be asked, in plain words."""
+    match error:
+        case TimeoutError():
+            return _("it does not answer")
+        case ConnectionRefusedError():
+            return _("nothing listens there")
+        case socket.gaierror():
+            return _("no host of that name is known")
+        case _:
+            return str(error) or type(error).__name__
 
 
 def spelled_out(address: str) -> str:
