@@ -223,6 +223,22 @@ async def test_history_keeps_the_draft() -> None:
         assert prompt.text == "draft"
 
 
+async def test_a_draft_is_one_step_back_when_what_was_recalled_is_edited_or_sent() -> None:
+    async with writer() as (prompt, pilot, _heard):
+        prompt.history.add("sent")
+        await pilot.press(*"draft", "up", "!")
+        assert prompt.text == "sent!"
+        await pilot.press("up")
+        assert prompt.text == "draft"
+        await pilot.press("up", "down", "down")
+        assert prompt.text == "sent!"
+    history = History()
+    history.add("sent")
+    assert history.move(-1, "draft") == "sent"
+    assert history.add("sent")
+    assert history.entries == ["sent", "draft", "sent"]
+
+
 async def test_arrows_move_inside_a_draft_of_several_lines_first() -> None:
     async with writer() as (prompt, pilot, _heard):
         prompt.history.add("old")

@@ -267,3 +267,16 @@ async def test_f9_5_end_on_an_empty_prompt_goes_to_the_newest_and_else_to_the_en
         await pilot.press("backspace", "end")
         await settle(pilot)
         assert "line 79" in screen_text(app)
+
+
+async def test_a_draft_is_an_arrow_away_when_another_text_was_found_with_ctrl_r() -> None:
+    async with stage(80, 24) as (app, pilot):
+        app.chat.history.add("sent before")
+        await pilot.press(*"my draft", "ctrl+r")
+        await settle(pilot)
+        assert "What you sent" in screen_text(app)
+        await pilot.press("enter")
+        await settle(pilot)
+        assert app.chat.prompt.text == "sent before"
+        await pilot.press("up")
+        assert app.chat.prompt.text == "my draft"

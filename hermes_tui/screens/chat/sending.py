@@ -219,13 +219,14 @@ class Sending:
             self._screen.history.merge(await self._desk.off_loop(lambda: history_file.load(path)))
 
     async def search_history(self) -> None:
-        """A list of what was sent, to take one from."""
+        """A list of what was sent, to take one from; the arrow up brings the draft back."""
         from hermes_tui.screens.overlays.picker import Item, Picker
 
         entries = list(dict.fromkeys(reversed(self._screen.history.entries)))
         items = [Item(str(place), entry) for place, entry in enumerate(entries)]
         chosen = await self._screen.app.push_screen_wait(Picker(_("What you sent"), items))
         if chosen is not None:
+            self.remember(self._screen.prompt.own_text)
             self._screen.prompt.set_draft(entries[int(chosen)])
 
     async def edit_outside(self) -> None:

@@ -23,7 +23,7 @@ class History:
 
     def add(self, text: str) -> bool:
         """Remembers a text; False when it is empty or the same as the last."""
-        self._place = None
+        self.leave()
         if not text.strip() or (self.entries and self.entries[-1] == text):
             return False
         self.entries.append(text)
@@ -47,8 +47,10 @@ class History:
         return self.entries[place]
 
     def leave(self) -> None:
-        """The person edits what they recalled: it is a draft now."""
-        self._place = None
+        """The person edits or sends what they recalled: the draft that waited is one step back from now on."""
+        walked, self._place = self.walking, None
+        if walked:
+            self.add(self._draft)
 
     @property
     def walking(self) -> bool:
