@@ -55,7 +55,7 @@ def _postgres(rounds: int) -> Iterator[Figure]:
         return
     with contextlib.ExitStack() as stack:
         try:
-            url = stack.enter_context(running())
+            url = stack.enter_context(running()).url
         except NoServer as why:
             yield Figure("board", "PostgreSQL", None, "", None, str(why))
             return

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from hermes_engine.assembly import Assembly
-from hermes_engine.board import Board, Boards, CardDraft, Claim, Hold, RunOver, this_owner
+from hermes_engine.board import Board, BoardGone, Boards, CardDraft, Claim, Hold, RunOver, this_owner
 from hermes_engine.errors import ConfigError, EndpointDown, HermesError, StateError, UnknownName, UsageError
 from hermes_engine.events import Emitter, Notice, Sink
 from hermes_engine.profiles import ENABLE_HINT, NOT_ENABLED, Resolved, list_profiles
@@ -174,7 +174,7 @@ class Kanban:
             await asyncio.wait({task}, timeout=LONE_LOOK_SECONDS)
             try:
                 await on_board(hold.check)
-            except RunOver:
+            except (RunOver, BoardGone):
                 if not attempt.worker.verb:
                     attempt.stop(TAKEN)
             except StateError:

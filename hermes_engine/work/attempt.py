@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from hermes_engine.board import Board, Claim, Details, Failure, Hold, IllegalMove, RunOver
+from hermes_engine.board import Board, BoardGone, Claim, Details, Failure, Hold, IllegalMove, RunOver
 from hermes_engine.cleaning import one_line
 from hermes_engine.errors import EndpointDown, HermesError, ProviderError, StateError
 from hermes_engine.paths import private_dir
@@ -274,8 +274,8 @@ async def end_run(hold: Hold, state: Failure, error: str, *, leaving: Callable[[
         try:
             await on_board(hold.end, state, error)
             return
-        except RunOver:
-            log.info("a run had ended already: %s", error)
+        except (RunOver, BoardGone) as why:
+            log.info("a run had ended already: %s (%s)", error, why)
             return
         except StateError:
             log.warning("a run's end could not be written", exc_info=True)

@@ -19,7 +19,7 @@ from hermes_engine.messages import Display, ToolResult
 from hermes_engine.protocols import AgentSpec
 from hermes_engine.tools.context import ToolContext
 from hermes_engine.tools.registry import Tool, make_tool
-from hermes_engine.work.boards_pool import on_board
+from hermes_engine.work.boards_pool import on_board, on_board_at_last
 from hermes_engine.work.card_text import as_data, summary
 from hermes_engine.work.worktrees import Worktree
 
@@ -336,7 +336,7 @@ async def _ended(worker: Worker, verb: str, write: Callable[[], Card], files: Se
         with contextlib.suppress(StateError):  # told again, and for good, when the worker leaves it
             if not await worker.place.keep():  # before the card moves: whoever works it next begins there
                 await on_board(lambda: hold.record(commit=""))
-    return await on_board(written)
+    return await on_board_at_last(written)
 
 
 def _places(ctx: ToolContext, files: Iterable[str] | None) -> list[Path]:

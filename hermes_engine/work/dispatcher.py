@@ -99,7 +99,7 @@ class Dispatcher:
                 try:
                     if await self._round():
                         break
-                    self._unusable = None
+                    self._borne()
                 except StateError as error:
                     self._bear(error)
                 with contextlib.suppress(TimeoutError):
@@ -131,12 +131,20 @@ class Dispatcher:
     def _bear(self, error: StateError) -> None:
         """The board cannot be used now. Raises the error when that is for good, or has lasted too long."""
         now = time.monotonic()
+        if isinstance(error, BoardGone):
+            raise error
         if self._unusable is None:
             log.warning("the board %s cannot be used: %s", self.board.slug, error)
             self._emit(Notice, level="warning", text=f"the board {self.board.slug} cannot be used now: {error.line}")
             self._unusable = now
-        if isinstance(error, BoardGone) or now - self._unusable > BOARD_PATIENCE:
+        if now - self._unusable > BOARD_PATIENCE:
             raise error
+
+    def _borne(self) -> None:
+        """The board was used without a fault."""
+        if self._unusable is not None:
+            self._emit(Notice, level="info", text=f"the board {self.board.slug} can be used again")
+            self._unusable = None
 
     async def _look(self) -> None:
         """Wakes the loop whenever anybody changed the board, and tells of it."""

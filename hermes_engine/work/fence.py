@@ -11,13 +11,13 @@ from pathlib import Path
 
 from hermes_engine.agent.inbox import Inbox
 from hermes_engine.agent.loop import Agent
-from hermes_engine.board import RunOver
-from hermes_engine.errors import EndpointDown, StateError
+from hermes_engine.board import BoardGone, RunOver
+from hermes_engine.errors import EndpointDown
 from hermes_engine.events import Emitter
 from hermes_engine.messages import Message, ToolCall, ToolResult
 from hermes_engine.protocols import AgentSpec, Job, Journal, Toolbox, ToolSchema
 from hermes_engine.tools.permissions import Gate
-from hermes_engine.work.boards_pool import on_board
+from hermes_engine.work.boards_pool import on_board_at_last
 from hermes_engine.work.cards import Worker
 from hermes_engine.work.maker import Hands, Maker
 
@@ -88,8 +88,8 @@ class _Fenced:
         if self._worker.verb:
             return ToolResult("not run: your card has ended", "error")
         try:
-            await on_board(self._worker.hold.check)
-        except StateError as error:  # who cannot know must not act
+            await on_board_at_last(self._worker.hold.check)  # who cannot know must not act
+        except BoardGone as error:
             return ToolResult(f"not run: {error.line}", "error")
         except RunOver:
             self._taken()

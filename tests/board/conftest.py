@@ -21,7 +21,7 @@ def postgres() -> Iterator[str]:
 
     with ExitStack() as stack:
         try:
-            url = stack.enter_context(running())
+            url = stack.enter_context(running()).url
         except NoServer as why:
             pytest.skip(f"no PostgreSQL here: {why}")
         yield url

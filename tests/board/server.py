@@ -7,8 +7,9 @@ import pwd
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.board.support import NoServer
@@ -38,9 +39,18 @@ def _as_user() -> tuple[list[str], pwd.struct_passwd]:
     raise NoServer("there is no ordinary user to run PostgreSQL as")
 
 
+@dataclass(frozen=True)
+class Server:
+    """A server that runs: the URL of its empty database, and how it is stopped and started again."""
+
+    url: str
+    stop: Callable[[], None]
+    start: Callable[[], None]
+
+
 @contextmanager
-def running() -> Iterator[str]:
-    """Starts a server; yields the URL of an empty database, and stops the server at the end. Raises NoServer."""
+def running() -> Iterator[Server]:
+    """Starts a server and stops it at the end. Raises NoServer."""
     programs = _programs()
     prefix, user = _as_user()
     folder = Path(tempfile.mkdtemp(prefix="hermes-pg-", dir="/tmp"))
@@ -62,12 +72,20 @@ def running() -> Iterator[str]:
             raise NoServer(f"{program} failed: {done.stdout[-500:]}")
 
     data, log = str(folder / "data"), str(folder / "log")
+    settings = f"{_SETTINGS} -c unix_socket_directories='{folder}'"
+
+    def start() -> None:
+        run("pg_ctl", "-D", data, "-l", log, "-w", "-o", settings, "start")
+
+    def stop() -> None:
+        run("pg_ctl", "-D", data, "-m", "immediate", "-w", "stop")
+
     try:
         run("initdb", "-D", data, "-A", "trust", "-U", "hermes", "--no-sync", "-E", "UTF8", "--locale=C.UTF-8")
-        run("pg_ctl", "-D", data, "-l", log, "-w", "-o", f"{_SETTINGS} -c unix_socket_directories='{folder}'", "start")
+        start()
         try:
-            yield f"postgresql://hermes@/postgres?host={folder}"
+            yield Server(f"postgresql://hermes@/postgres?host={folder}", stop, start)
         finally:
-            run("pg_ctl", "-D", data, "-m", "immediate", "-w", "stop")
+            stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
