@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
-import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import FrameType, UnionType
+from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
 
 import click
@@ -25,7 +24,7 @@ from hermes_tui.cli.batch_replay import replay
 from hermes_tui.cli.batch_watch import watch
 from hermes_tui.cli.border import INTERRUPTED, leave
 from hermes_tui.cli.flags import Flags, resolve
-from hermes_tui.cli.presses import Presses
+from hermes_tui.cli.presses import listening
 from hermes_tui.cli.shape import Group, JsonOrFile
 from hermes_tui.printing.records import out_json, out_table
 from hermes_tui.printing.streams import err, fancy, is_terminal, out
@@ -157,29 +156,16 @@ def _run(options: BatchOptions, resolved: Resolved, form: Form) -> BatchSummary:
 @contextlib.contextmanager
 def _interruptible(run: BatchRun) -> Iterator[None]:
     """The first signal ends the run in order, the second at once."""
-    presses = Presses()
 
-    def hear(_number: int, _frame: FrameType | None) -> None:
-        before, pressed = presses.count, presses.press()
-        if pressed == before:
-            return
-        run.stop(now=pressed > 1)
-        if pressed == 1:
+    def hear(count: int) -> None:
+        run.stop(now=count > 1)
+        if count == 1:
             _whisper(_("stopping: rows in flight get a moment to end; once more ends at once"))
-        elif pressed == 2:
+        elif count == 2:
             threading.Thread(target=_last_word, daemon=True).start()
 
-    before: dict[signal.Signals, Any] = {}
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            before[number] = signal.signal(number, hear)
-    try:
+    with listening(hear, deaf_after=True):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(
-                number, signal.SIG_IGN if presses.count else handler
-            )  # an impatient third one finds us leaving
 
 
 def _whisper(text: str) -> None:

@@ -5,24 +5,19 @@ to be asked, so what would ask is denied. Knows the engine by its front door onl
 from __future__ import annotations
 
 import contextlib
-import os
 import queue
-import signal
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from hermes_engine.errors import HermesError
 from hermes_engine.events import AgentFinished, Event
 from hermes_engine.session import AgentRow, Engine
 from hermes_tui.cleaning import clean
 from hermes_tui.cli.flags import Flags, resolve
-from hermes_tui.cli.presses import Presses
+from hermes_tui.cli.presses import stopping
 from hermes_tui.outcomes import heard
 from hermes_tui.printing.lines import EventLines
 from hermes_tui.printing.streams import err, error, out
 from hermes_tui.texts import _
-
-_STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def carry_on(flags: Flags, tasks: Sequence[str], *, anew: bool) -> int:
@@ -40,7 +35,7 @@ def carry_on(flags: Flags, tasks: Sequence[str], *, anew: bool) -> int:
     engine.start()
     try:
         work = Work(engine, inbox)
-        with work.stoppable():
+        with stopping(work.stop) as presses:
             for task in tasks:
                 resolved.endpoint_for(flags.model or engine.tasks.record(task).model or None)
             for task in tasks:
@@ -49,7 +44,7 @@ def carry_on(flags: Flags, tasks: Sequence[str], *, anew: bool) -> int:
             work.follow()
     finally:
         engine.close()
-    return work.deliver()
+    return work.deliver(interrupted=presses.count > 0)
 
 
 class Work:
@@ -59,7 +54,6 @@ class Work:
         self._engine, self._inbox = engine, inbox
         self._lines: dict[str, tuple[str, EventLines]] = {}
         self._ends: dict[str, AgentFinished | None] = {}
-        self._presses = Presses()
 
     def add(self, row: AgentRow) -> None:
         """Follows a task from now on."""
@@ -77,7 +71,7 @@ class Work:
             if isinstance(event, AgentFinished) and event.agent in self._ends:
                 self._ends[event.agent] = event
 
-    def deliver(self) -> int:
+    def deliver(self, *, interrupted: bool) -> int:
         """Prints the answers; the exit code."""
         code = 0
         for end in self._ends.values():
@@ -90,24 +84,13 @@ class Work:
             if end.state != "done":
                 error(f"{end.name}: {end.error or end.state}")
                 code = 1
-        if self._presses.count:
+        if interrupted:
             error(_("interrupted"))
             return 130
         return code
 
-    @contextlib.contextmanager
-    def stoppable(self) -> Iterator[None]:
-        """While it lasts a first Ctrl+C (or TERM, HUP) stops the tasks, a second one the process."""
-        before: dict[signal.Signals, Any] = {number: signal.signal(number, self._stop) for number in _STOPS}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-    def _stop(self, number: int, frame: object) -> None:
-        if self._presses.press() > 1:
-            os._exit(130)
+    def stop(self) -> None:
+        """Stops them all. Safe within a signal handler."""
         for agent in self._ends:
             with contextlib.suppress(HermesError):
                 self._engine.stop_agent(agent)

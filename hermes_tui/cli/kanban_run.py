@@ -5,12 +5,10 @@ ask is denied.
 from __future__ import annotations
 
 import contextlib
-import os
 import queue
-import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -19,6 +17,7 @@ from hermes_engine.events import CardChanged, Event
 from hermes_tui.cleaning import one_line
 from hermes_tui.cli.asking import sure
 from hermes_tui.cli.flags import Flags, here, resolve, takes
+from hermes_tui.cli.presses import stopping
 from hermes_tui.cli.shape import Verb
 from hermes_tui.printing.lines import EventLines
 from hermes_tui.printing.records import out_json
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from hermes_engine.session import Engine
 
 T = TypeVar("T")
-_STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _BOARD = "hermes.kanban.board"
 
 
@@ -49,7 +47,7 @@ def run(
     from hermes_tui.leaving_behind import worker_process
 
     slug, cwd = _slug(board), here()
-    with _engine(flags, quiet=quiet) as engine, _stopping(engine) as stops:
+    with _engine(flags, quiet=quiet) as engine, stopping(engine.kanban.halt) as presses:
         blocked = engine.kanban.work(
             slug,
             cwd=cwd,
@@ -58,7 +56,7 @@ def run(
             once=once,
             isolation=worker_process(engine.resolved, isolation),
         )
-    if stops:
+    if presses.count:
         err(_("hermes: interrupted; cards that were at work wait anew"))
         return 130
     if blocked:
@@ -76,7 +74,7 @@ def work(flags: Flags, board: str, excused: bool) -> int:
     from hermes_engine.work.isolated import SERVER_DOWN
 
     token = sys.stdin.readline().strip()
-    with _engine(flags, quiet=False) as engine, _stopping(engine):
+    with _engine(flags, quiet=False) as engine, stopping(engine.kanban.halt):
         try:
             down = engine.kanban.work_card(board, token, cwd=here(), excused=excused)
         except RunOver:
@@ -131,39 +129,6 @@ def _planned(draft: CardDraft) -> dict[str, Any]:
 
 def _slug(board: str) -> str:
     return board or str(click.get_current_context().meta.get(_BOARD, ""))
-
-
-def _leave_at_once() -> None:
-    """Ends the process without a further word to its workers; nothing their commands started lives on."""
-    from hermes_engine.sandbox.orphans import end_instance
-
-    end_instance()
-    os._exit(130)
-
-
-@contextlib.contextmanager
-def _stopping(engine: Engine) -> Iterator[list[int]]:
-    """The first signal lets work on the board end, the second ends the program; the signals that came."""
-    stops: list[int] = []
-
-    def stop(number: int, frame: object) -> None:
-        stops.append(number)
-        if len(stops) > 1:
-            _leave_at_once()
-        engine.kanban.halt()
-
-    with _handled(stop):
-        yield stops
-
-
-@contextlib.contextmanager
-def _handled(stop: Callable[[int, object], None]) -> Iterator[None]:
-    before: dict[signal.Signals, Any] = {number: signal.signal(number, stop) for number in _STOPS}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @contextlib.contextmanager

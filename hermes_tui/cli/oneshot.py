@@ -6,20 +6,16 @@ Knows the engine by its front door only. Loads neither Textual nor prompt_toolki
 
 from __future__ import annotations
 
-import contextlib
-import os
 import queue
-import signal
 import sys
 import time
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from hermes_engine.errors import UsageError
 from hermes_engine.events import Event, TextDelta, ToolFinished, TurnFinished, TurnStarted, to_json
 from hermes_tui.cleaning import clean, one_line
 from hermes_tui.cli.flags import Flags, here, resolve
-from hermes_tui.cli.presses import Presses
+from hermes_tui.cli.presses import stopping
 from hermes_tui.printing.lines import EventLines
 from hermes_tui.printing.records import out_json, out_json_line
 from hermes_tui.printing.streams import err, error, out
@@ -31,8 +27,6 @@ if TYPE_CHECKING:
 Form = Literal["text", "json", "events"]
 STOP_GRACE_SECONDS = 4.0
 """How long a stopped turn may take to end itself."""
-
-_STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def ask_once(flags: Flags, prompt: str, *, form: Form = "text", quiet: bool = False) -> int:
@@ -59,13 +53,13 @@ def ask_once(flags: Flags, prompt: str, *, form: Form = "text", quiet: bool = Fa
     try:
         view = engine.open_session(cwd, resume=flags.resume, continue_last=flags.continue_last, mode=flags.mode)
         turn = _Turn(engine, view.id, inbox, form=form, quiet=quiet)
-        with turn.stoppable():
+        with stopping(turn.stop) as presses:
             engine.send(view.id, prompt)
             finished = turn.follow()
         turn.report_left_running()
     finally:
         engine.close()
-    return _deliver(finished, view.id, view.model, form, interrupted=turn.stopped)
+    return _deliver(finished, view.id, view.model, form, interrupted=presses.count > 0)
 
 
 class _Turn:
@@ -76,16 +70,10 @@ class _Turn:
     ) -> None:
         self.engine, self.session, self.inbox, self.form = engine, session, inbox, form
         self.lines = None if quiet or form == "events" else EventLines(session, answers=False, children=True)
-        self._presses = Presses()
         self._deadline = 0.0
         self._run = ""
         self._heard: list[str] = []
         self._calls = 0
-
-    @property
-    def stopped(self) -> bool:
-        """Whether a person or a program asked it to stop."""
-        return self._presses.count > 0
 
     def follow(self) -> TurnFinished:
         """Prints progress until the turn's last event, and returns that."""
@@ -121,19 +109,8 @@ class _Turn:
         elif isinstance(event, ToolFinished):
             self._calls += 1
 
-    @contextlib.contextmanager
-    def stoppable(self) -> Iterator[None]:
-        """While it lasts a first Ctrl+C (or TERM, HUP) stops the turn, a second one the process."""
-        before: dict[signal.Signals, Any] = {number: signal.signal(number, self._stop) for number in _STOPS}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-    def _stop(self, number: int, frame: object) -> None:
-        if self._presses.press() > 1:
-            os._exit(130)
+    def stop(self) -> None:
+        """Asks it to end, within a moment. Safe within a signal handler."""
         self._deadline = time.monotonic() + STOP_GRACE_SECONDS
         self.engine.interrupt(self.session)
         self.inbox.put(None)

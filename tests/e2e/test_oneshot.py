@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 from hermes_engine.events import EVENT_TYPES, from_json
+from hermes_tui.cli.presses import TOGETHER_SECONDS
 from tests.conftest import Serve
 from tests.e2e.program import COMMAND, Done, environment, hermes, start
 from tests.server.scripted import Seen, call, calls, drop, hang, say, status, stream
+from tests.tools.shells import gone
 
 pytestmark = pytest.mark.e2e
 
@@ -280,3 +282,35 @@ def test_a_server_that_hangs_is_left_by_a_second_ctrl_c_at_once(serve: Serve, tm
     running.communicate(timeout=10)
     assert running.returncode == 130
     assert time.monotonic() - began < 3
+
+
+def test_a_second_wish_to_stop_ends_at_once_and_leaves_no_process(serve: Serve, tmp_path: Path) -> None:
+    stubborn = "trap '' TERM INT; (trap '' TERM INT; echo $BASHPID > pid; exec sleep 300) & wait; wait"
+    server = serve([call("terminal", {"command": stubborn}), say("x")])
+    running = start("chat", "-q", "x", "--base-url", server.base_url, "-m", "s", cwd=tmp_path)
+    file = tmp_path / "pid"
+    deadline = time.monotonic() + 15
+    while not (file.exists() and file.read_text().strip()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    running.send_signal(signal.SIGINT)
+    time.sleep(TOGETHER_SECONDS + 0.1)  # signals closer than this are one wish
+    running.send_signal(signal.SIGINT)
+    running.communicate(timeout=10)
+    assert running.returncode == 130
+    assert gone(int(file.read_text()))
+
+
+def test_under_nohup_a_dropped_line_stops_nothing(serve: Serve, tmp_path: Path) -> None:
+    server = serve([say("still here", first_delay=1.0)])
+    running = subprocess.Popen(
+        ["nohup", *COMMAND, "chat", "-q", "x", "--base-url", server.base_url, "-m", "s"],
+        cwd=tmp_path,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert server.wait_until(lambda: server.open_requests == 1, 15)
+    running.send_signal(signal.SIGHUP)
+    out, _ = running.communicate(timeout=15)
+    assert (running.returncode, out) == (0, b"still here\n")
