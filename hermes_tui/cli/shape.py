@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from hermes_engine.errors import UnknownName
+from hermes_tui.cli.switches import plain
 from hermes_tui.texts import _
 
 
@@ -22,7 +23,22 @@ def spelling(name: str) -> str:
     return name.replace("_", "-")
 
 
-class Verb(click.Command):
+class _Switching(click.Command):
+    """Takes switches in every form in which people write them."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Reads the arguments into the context. Raises UsageError, which names this command."""
+        args, off = plain(self, ctx, args)
+        try:
+            rest = super().parse_args(ctx, args)
+        except click.UsageError as fault:
+            fault.ctx = fault.ctx or ctx
+            raise
+        ctx.params.update(dict.fromkeys(off & ctx.params.keys(), False))
+        return rest
+
+
+class Verb(_Switching):
     """A command whose docstring is its help, in the person's language."""
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -35,7 +51,7 @@ class Verb(click.Command):
         return " ".join(first.split()).partition(". ")[0].rstrip(".") + "."
 
 
-class Group(click.Group):
+class Group(_Switching, click.Group):
     """A group that lists its verbs in the order in which they are written and names the nearest for a wrong one."""
 
     command_class = Verb
