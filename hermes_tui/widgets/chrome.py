@@ -118,7 +118,7 @@ def _middle(place: PlaceFacts, width: int) -> list[Part]:
         return [Part(place.hint, "text", weight=8, shrinks=10)]
     if place.escape:
         parts = [Part(_("Esc {what}").format(what=place.escape), "text", weight=8)]
-        if width >= WIDE and place.busy:
+        if width >= WIDE and place.busy and place.writing:
             parts += [Part(_("Enter queues"), "faint", weight=3), Part(_("^S sends now"), "faint", weight=3)]
         return parts
     if width < WIDE:

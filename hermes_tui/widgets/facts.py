@@ -189,6 +189,8 @@ class PlaceFacts:
     seconds: float = 0.0
     escape: str = ""
     """What Esc does now, "" for nothing."""
+    writing: bool = True
+    """Whether Enter is for the draft, not for a list, a question or what is marked."""
     hint: str = ""
     """A passing remark that takes the place of the key hints."""
     unseen: int = 0

@@ -326,6 +326,26 @@ async def test_while_the_reason_is_written_the_line_says_what_enter_and_esc_do(m
         assert "1 yes · 2 this session · 3 no · 4 always" in screen_text(app)
 
 
+async def test_while_the_reason_is_written_nothing_on_the_screen_says_that_enter_does_something_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with asked(monkeypatch, {}, width=120) as (app, pilot, _ears, clock):
+        clock.now += 1
+        app.chat.prompt.hint("Ask something")
+        app.desk.told_busy = True
+        app.chat.refresh_facts()
+        await settle(pilot)
+        assert "Enter queues" in screen_text(app)
+        await press(app, pilot, "3")
+        assert "why not ❯ a reason, or Enter alone" in screen_text(app)
+        assert "Esc goes back to your draft" in screen_text(app)
+        assert "Enter queues" not in screen_text(app)
+        await pilot.press("escape")
+        await settle(pilot)
+        assert "❯ Ask something" in screen_text(app)
+        assert "Enter queues" in screen_text(app)
+
+
 async def test_ctrl_n_goes_round(monkeypatch: pytest.MonkeyPatch) -> None:
     async with asked(monkeypatch, {}, {}, {}) as (app, pilot, ears, clock):
         clock.now += 1

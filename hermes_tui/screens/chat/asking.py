@@ -173,7 +173,8 @@ class Asking:
     def reply(self, block: RequestBlock, option: Option | None) -> None:
         """Lends the prompt to the words of an answer."""
         refuses = option is not None and option.choice == "no"
-        self._prompt.lend(_("why not") if refuses else _("answer"), (block, option), wordy=not refuses)
+        words, hint = (_("why not"), _("a reason, or Enter alone")) if refuses else (_("answer"), _("your words"))
+        self._prompt.lend(words, (block, option), wordy=not refuses, hint=hint)
         self._prompt.focus_input()
         self.changed()
 

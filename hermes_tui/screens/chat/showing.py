@@ -41,7 +41,9 @@ class Showing:
             hint=screen.asking.hint or screen.sending.hint or self._leaving_words() or self._side_words(width),
             unseen=screen.transcript.unseen,
         )
-        place = dataclasses.replace(place, screens=SCREENS)
+        prompt = screen.prompt
+        writing = prompt.area.has_focus and not prompt.lent and not screen.menu.is_open
+        place = dataclasses.replace(place, screens=SCREENS, writing=writing)
         self._tell_terminal(work)
         glyphs = look.glyphs
         bars["header"].show(*chrome.header(place, work, width, glyphs))

@@ -81,6 +81,7 @@ class Prompt(Horizontal):
         self.label = ""
         """Whom one talks to, where it is not the chat."""
         self._loan: Loan | None = None
+        self._hint = ""
         self._area = Area(id="area")
         self._area.take_key = self.take_key
         self._area.take_paste = self.take_paste
@@ -163,10 +164,14 @@ class Prompt(Horizontal):
 
     def hint(self, words: str) -> None:
         """The words shown while nothing is written."""
+        self._hint = words
         self._area.placeholder = Content(words)
 
-    def lend(self, purpose: str, about: object = None, *, wordy: bool = False) -> None:
-        """From now on what is sent is an answer; the draft waits. `wordy`: Enter alone is no answer."""
+    def lend(self, purpose: str, about: object = None, *, wordy: bool = False, hint: str = "") -> None:
+        """From now on what is sent is an answer; the draft waits. `wordy`: Enter alone is no answer; `hint`: shown
+        while none is written.
+        """
+        self._area.placeholder = Content(hint)
         if self._loan is None:
             self._loan = Loan(purpose, self._area.text, about, wordy)
             self._area.text = ""
@@ -179,6 +184,7 @@ class Prompt(Horizontal):
         if self._loan is not None:
             draft, self._loan = self._loan.draft, None
             self._area.text = draft
+            self._area.placeholder = Content(self._hint)
             self._area.cursor_to_end()
             self.redraw()
 
