@@ -58,7 +58,7 @@ def assembled(setup: Setup, outage: Waits, pace: Paces, floor: Board) -> RowAgen
         floor.replicas = replicas.figures
 
     def around(client: Client) -> Client:
-        told = TokenClient(client, outage.tell) if options.record_tokens else client
+        told = TokenClient(client) if options.record_tokens else client
         return PacedClient(RecordingClient(told) if options.record else told, pace)
 
     # there may be more workers later; connections that nobody opens cost nothing

@@ -10,6 +10,7 @@ import asyncio
 import dataclasses
 import itertools
 import pickle
+import re
 import shutil
 import tempfile
 import time
@@ -46,6 +47,11 @@ ALONE_SECONDS = 120.0
 
 FALSE_STARTS = 3
 """So many processes in a row that do not get ready exclude a machine from the run."""
+
+SAME_SECONDS = 60.0
+"""So long a line that another process told already is not told again."""
+
+_DURATION = re.compile(r"\d+ s\b")
 
 _AGAIN = 1.0
 """Seconds until a machine is tried again on which a process ended."""
@@ -93,6 +99,7 @@ class Fleet:
         self._fault: StateError | None = None
         self._why = ""
         self._retired: list[dict[str, Any]] = []
+        self._said: dict[str, float] = {}
         self._folder = job.work / "ray"
         self._bridge = Bridge(self._hear, self._gone, setup.resolved.home.logs / "ray.log")
         self._packed = b""
@@ -179,7 +186,8 @@ class Fleet:
             name = min(free, key=lambda name: busy[name] / self._nodes[name].cpus)
             busy[name] += 1
             number = next(self._numbers)
-            self._posts[number] = Post(name, partial(self._bridge.say, "post", number), self._outage, self._pace)
+            say = partial(self._bridge.say, "post", number)
+            self._posts[number] = Post(name, say, self._outage, self._pace, self._tell)
             self._bridge.say("site", number, name, __version__, self._packed)
 
     def _hear(self, said: tuple[Any, ...]) -> None:
@@ -202,6 +210,13 @@ class Fleet:
             self._fault = StateError(self._unreached(values[0]), hint="see docs/batch.md, Ray")
         self._grow()
         self._changed.set()
+
+    def _tell(self, level: str, text: str) -> None:
+        """Shows what a process tells; what several find at about the same time once."""
+        same, now = _DURATION.sub("", text), time.monotonic()
+        if now - self._said.get(same, -SAME_SECONDS) >= SAME_SECONDS:
+            self._said[same] = now
+            self._outage.tell(level, text)
 
     def _unreached(self, why: str) -> str:
         address = self._address

@@ -70,13 +70,16 @@ class Post:
         node: where it is.
         send: takes pickled messages to it.
         outage, pace: of the run.
+        tell: shows a line that it tells, with its level.
 
     Attributes:
         ready: whether it takes rows.
         replicas: what became of each server there, as last told.
     """
 
-    def __init__(self, node: str, send: Callable[[bytes], None], outage: Outage, pace: Pace) -> None:
+    def __init__(
+        self, node: str, send: Callable[[bytes], None], outage: Outage, pace: Pace, tell: Callable[[str, str], None]
+    ) -> None:
         self.node, self.ready = node, False
         self.replicas: list[dict[str, Any]] = []
         self._send, self._outage, self._pace = send, outage, pace
@@ -91,7 +94,7 @@ class Post:
             "refused": self._refused,
             "probed": self._probed,
             "replicas": self._count,
-            "tell": outage.tell,
+            "tell": tell,
             "back": outage.back,
         }
 

@@ -10,6 +10,7 @@ import asyncio
 import os
 import pickle
 import secrets
+import shutil
 import signal
 import socket
 import sys
@@ -181,6 +182,8 @@ def main() -> int:
         asyncio.run(_serve(exchange))
     finally:
         ray.shutdown()
+        if not address:
+            shutil.rmtree(folder, ignore_errors=True)  # the run may have been killed
     return 0
 
 

@@ -251,7 +251,7 @@ class BatchRun:
         self, setup: Setup, plan: Plan, books: Books, dataset: Dataset, work: Path, outage: Outage, workers: Workers
     ) -> Crew:
         options, redactor = setup.options, Redactor(setup.resolved.secrets)
-        books.tokens = TokenFile(setup.folder, plan.ledger.kept) if options.record_tokens else None
+        books.tokens = TokenFile(setup.folder, plan.ledger.kept, self._tell) if options.record_tokens else None
         self._schedule = Schedule(plan.tasks, shared_cwd=options.shared_cwd, places=options.num_workers)
         writer = Writer(
             setup.folder,

@@ -7,17 +7,11 @@ from __future__ import annotations
 
 import dataclasses
 from array import array
-from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from hermes_engine.messages import Reply, ReplyTokens
 from hermes_engine.protocols import Client, DeltaSink, ModelRequest
-
-UNTOLD = (
-    "the server does not tell the tokens of its replies with their log-probabilities (--record_tokens); rows without "
-    "are counted"
-)
 
 
 @dataclass(slots=True)
@@ -53,10 +47,8 @@ def _shared(one: array[int], other: array[int]) -> int:
 class TokenClient:
     """A client whose replies come with their tokens, told in short. Implements `protocols.Client`."""
 
-    def __init__(self, inner: Client, tell: Callable[[str, str], None]) -> None:
-        """`tell` shows a line, with its level: once, when the server tells no tokens."""
-        self._inner, self._tell = inner, tell
-        self._told = False
+    def __init__(self, inner: Client) -> None:
+        self._inner = inner
 
     async def complete(self, request: ModelRequest, on_delta: DeltaSink | None = None) -> Reply:
         """See `protocols.Client`."""
@@ -64,9 +56,6 @@ class TokenClient:
         chain = CHAIN.get()
         if not request.tokens or chain is None:
             return reply
-        if reply.tokens is None and not self._told:
-            self._told = True
-            self._tell("warning", UNTOLD)
         if reply.tokens is None or reply.empty or reply.finish_reason == "content_filter":
             return dataclasses.replace(reply, tokens=None)  # such a reply is asked for again, and is no turn
         return dataclasses.replace(reply, tokens=chain.linked(reply.tokens))

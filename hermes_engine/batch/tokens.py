@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 from hermes_engine.batch.files import Appender, cut_torn_end
@@ -20,18 +20,27 @@ from hermes_engine.messages import Message, ReplyTokens
 _HEAD = re.compile(rb'\{"row": "([^"]+)", "whole": (true|false)')
 
 
+UNTOLD = (
+    "the server does not tell the tokens of its replies with their log-probabilities (--record_tokens); rows without "
+    "are counted"
+)
+HALF_TOLD = "the server does not tell all tokens of a row's requests (--record_tokens); rows without are counted"
+
+
 class TokenFile:
     """The file of a run's tokens, open for adding. A torn last line of a process that was killed is cut off.
 
     Args:
         folder: of the run.
         kept: rows that are kept.
+        tell: shows a line, with its level: once, when the server does not tell what makes a row whole.
 
     Raises:
         StateError: it cannot be read or written.
     """
 
-    def __init__(self, folder: RunFolder, kept: Collection[str]) -> None:
+    def __init__(self, folder: RunFolder, kept: Collection[str], tell: Callable[[str, str], None]) -> None:
+        self._tell, self._told = tell, False
         if folder.tokens.exists():
             cut_torn_end(folder.tokens)
         self._whole = token_figures(folder, kept)["rows"]
@@ -45,6 +54,9 @@ class TokenFile:
         line = json.dumps({"row": row, "whole": whole, "turns": turns}, separators=(", ", ": "), allow_nan=False)
         self._file.append(f"{line}\n".encode())
         self._whole += whole
+        if not whole and not self._told:
+            self._told = True
+            self._tell("warning", HALF_TOLD if any(told) else UNTOLD)
 
     def figures(self, kept: int) -> dict[str, int]:
         """Of so many kept rows, how many have all their tokens."""

@@ -156,8 +156,12 @@ def _guarded(cluster: Cluster) -> Cluster:
     """Has the cluster ended when the process that all of this session's tests belong to has ended."""
     session = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
     command = [sys.executable, "-m", "tests.batch.ray_cluster", str(session), cluster.state()]
+    own = {name: cluster.env[name] for name in ("HOME", "HERMES_HOME")}  # it is of no test
     nothing = subprocess.DEVNULL
-    subprocess.run(command, cwd=ROOT, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True, check=True)
+    subprocess.run(
+        command, cwd=ROOT, env={**os.environ, **own}, stdin=nothing, stdout=nothing, stderr=nothing,
+        start_new_session=True, check=True,
+    )  # fmt: skip
     return cluster
 
 

@@ -78,6 +78,11 @@ def sleeps_or_says(mark: str) -> object:
     return script
 
 
+def folders_of_ray() -> set[Path]:
+    """Where runs of this machine have their Ray, when a path of their own would be too long for its sockets."""
+    return set(Path("/tmp").glob("hermes-ray-*"))
+
+
 def nothing_left(cwd: Path) -> None:
     """No process, no command and no folder of rows or of Ray."""
     wait_until(lambda: not of_this_test(), 30)
@@ -105,7 +110,7 @@ def test_a_run_from_its_beginning_to_its_end(serve: Serve, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_however_it_is_ended_nothing_is_left(serve: Serve, tmp_path: Path, number: signal.Signals) -> None:
-    mark = f"34{os.getpid()}"
+    mark, before = f"34{os.getpid()}", folders_of_ray()
     server = serve(sleeps_or_says(mark))
     dataset(tmp_path / "d.jsonl", ["quick", "a", "b", "c"])
     process = start(flags(server), tmp_path)
@@ -116,6 +121,7 @@ def test_however_it_is_ended_nothing_is_left(serve: Serve, tmp_path: Path, numbe
     assert time.monotonic() - began < 20
     wait_until(lambda: not running(mark), 20)
     wait_until(lambda: not of_this_test(), 30)
+    assert folders_of_ray() <= before
     if number == signal.SIGINT:
         assert process.returncode == 130
         assert err.decode().splitlines()[-1].startswith("go on with: hermes batch run --resume")

@@ -11,11 +11,11 @@ import pytest
 
 from hermes_engine.batch.export import export
 from hermes_engine.batch.export.atropos import UNTRAINED, Atropos, atropos_of, load_tokenizer
-from hermes_engine.batch.export.feed import feed
+from hermes_engine.batch.export.feed import Fed, feed
 from hermes_engine.batch.export.groups import Groups
 from hermes_engine.batch.folder import RunFolder
 from hermes_engine.batch.joining import join
-from hermes_engine.batch.token_chain import UNTOLD
+from hermes_engine.batch.tokens import HALF_TOLD, UNTOLD
 from hermes_engine.errors import UsageError
 from hermes_engine.events import Notice
 from hermes_engine.profiles import resolve
@@ -151,11 +151,12 @@ def test_a_server_that_tells_no_tokens_is_said_once_and_its_rows_are_counted(
 
 
 def test_llama_cpp_tells_the_answers_only_which_is_kept_and_no_sequence(serve: Serve, tmp_path: Path) -> None:
-    done = recorded(serve, tmp_path, TokenModel(works, "llama.cpp"), ["short"])
-    (line,) = read_rows(done.folder / "tokens.jsonl")
+    done = recorded(serve, tmp_path, TokenModel(works, "llama.cpp"), ["short", "a"], num_workers=1)
+    assert warnings(done) == [HALF_TOLD]
+    line = read_rows(done.folder / "tokens.jsonl")[0]
     assert text(line["turns"][0]["tokens"]) == "<think>I know.</think>Done: ñ.<|im_end|>\n"
     assert (line["whole"], line["turns"][0]["prompt"]) == (False, [])
-    assert done.statistics["tokens"] == {"rows": 0, "without": 1}
+    assert done.statistics["tokens"] == {"rows": 0, "without": 2}
 
 
 def test_rows_without_tokens_fall_back_to_the_tokenizer_and_are_counted(
@@ -218,7 +219,8 @@ def test_the_trainer_gets_tokens_and_log_probabilities_of_groups(
         trainer.register(4, longest=20000)
         trainer.batch()
         made = Groups(atropos_of(folder, None), lambda record: 1.0 - record["sample"])
-        assert asyncio.run(feed(folder, trainer.url, made)).sent == 2
+        asyncio.run(feed(folder, trainer.url, made, told := Fed()))
+        assert told.sent == 2
         batch = trainer.batch()
     finally:
         trainer.close()
