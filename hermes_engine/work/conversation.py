@@ -278,8 +278,9 @@ class Conversation:
         """The ending with what a cut-off turn had brought, and where the work lies."""
         state = "handed over" if self._leaving and ending.state == "cancelled" else ending.state
         answer = ending.answer or (self.last.answer if self.last else "")
-        hide, files = self._maker.redactor.text, self.hands.workspace.files_changed
-        note = self._place.note if self._place else ""
+        hide, workspace = self._maker.redactor.text, self.hands.workspace
+        note, also = (self._place.note, map(workspace.shown, self._place.files)) if self._place else ("", ())
+        files = tuple(dict.fromkeys([*workspace.files_changed, *also]))
         return Ending(state, hide(answer), hide(ending.error), ending.kind, files, note)
 
     async def _ready(self) -> Agent:

@@ -34,6 +34,8 @@ _GIT = ("git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "
         "-c", "gc.auto=0", "-c", "maintenance.auto=false")  # fmt: skip
 _BRANCHES = "hermes/"
 _PLAIN = ("--no-ext-diff", "--ignore-submodules", "--shortstat")
+_NAMES = ("--no-ext-diff", "--ignore-submodules", "--no-renames", "--name-only", "-z")
+_WITHOUT = "; begun without what was not committed"
 _FILTER = re.compile(r"filter\..*\.(?:clean|smudge|process|required)", re.DOTALL)
 _SECONDS = 120.0
 _POOL = ThreadPoolExecutor(2, thread_name_prefix="hermes-git")
@@ -77,7 +79,9 @@ class Worktree:
         cwd: the same place in it as the agent's folder has in the repository.
         branch: its branch.
         base: commit it began at.
+        lacking: the folder had changes that were not committed, so they are not in it.
         note: where the work lies, "" before the end.
+        files: what was changed in it, by whatever means; () before the end.
     """
 
     top: Path
@@ -85,7 +89,9 @@ class Worktree:
     cwd: Path
     branch: str
     base: str
+    lacking: bool = False
     note: str = ""
+    files: tuple[Path, ...] = ()
 
     async def enter(self) -> None:
         """Makes the folder, on a new branch or, when the agent is given more to do, on its old one."""
@@ -147,6 +153,8 @@ class Worktree:
         try:
             self._commit()
             changes = _git(self.root, "diff", *_PLAIN, self.base, "HEAD")
+            names = _git(self.root, "diff", *_NAMES, self.base, "HEAD").split("\0")
+            self.files = tuple(Path(os.path.realpath(self.root)) / name for name in names if name)
         except StateError as error:
             log.warning("the worktree %s is left as it is: %s", self.root, error)
             return f"worktree {self.root} (not committed: {error})"
@@ -154,17 +162,18 @@ class Worktree:
         if not changes:
             _git(self.top, "branch", "-D", self.branch, check=False)
             return "no files changed"
-        return f"branch {self.branch}: {changes}"
+        return f"branch {self.branch}: {changes}{_WITHOUT if self.lacking else ''}"
 
 
 def _planned(cwd: Path, name: str, after: Sequence[str]) -> Worktree:
     top, base = _repository(cwd)
+    lacking = bool(_git(top, "status", "--porcelain", "--untracked-files=no", "--ignore-submodules=dirty"))
     tips = (_git(top, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}", check=False) for branch in after)
     base = next(filter(None, tips), base)
     ending = _plain(f"{name}-{secrets.token_hex(3)}")
     root = _own(_places()) / f"{_plain(top.name)}-{ending}"
     inside = Path(os.path.realpath(cwd)).relative_to(os.path.realpath(top))
-    return Worktree(top, root, root / inside, f"{_BRANCHES}{ending}", base)
+    return Worktree(top, root, root / inside, f"{_BRANCHES}{ending}", base, lacking)
 
 
 def _known(root: Path, cwd: Path, near: Path) -> Worktree:

@@ -89,6 +89,19 @@ def test_two_children_that_change_the_same_file_do_not_clash(hear: Hear, reposit
     assert folders() == []
 
 
+def test_files_that_commands_changed_are_told_and_what_the_worktree_began_without(hear: Hear, repository: Path) -> None:
+    (repository / "shared.txt").write_text("not committed\n")
+    shell = call("terminal", {"command": "cat shared.txt; echo low > shared.txt; mkdir -p sub && echo x > sub/é.txt"})
+    heard = hear(by_prompt({"go": [spawn(tree("low")), say("ok")], "low": [shell, say("did it")]}),
+                 mode="auto", cwd=repository)  # fmt: skip
+    [entry] = go(heard)
+    assert entry["files_changed"] == ["shared.txt", "sub/é.txt"]
+    assert entry["workspace"].endswith("begun without what was not committed")
+    [ran] = [event for event in heard.of(ToolFinished) if event.name == "terminal"]
+    assert ran.text.startswith("first"), "the commit, not the person's folder"
+    assert (repository / "shared.txt").read_text() == "not committed\n"
+
+
 def test_nothing_changed_leaves_no_branch(hear: Hear, repository: Path) -> None:
     heard = hear(by_prompt({"go": [spawn(tree("low")), say("ok")]}), cwd=repository)
     [entry] = go(heard)
