@@ -1,7 +1,8 @@
 """A box that is a container, made by podman or docker: one a row, each command by `exec`, removed at the end.
 
-It is labelled with the program that made it, so that what a killed one left is found and removed by the next. What is
-ended on this machine may live on inside, so a command that has to end is ended there as well.
+It lives as long as the program that made it holds a pipe open, so one that is killed leaves none. It is labelled with
+that program too, so that what is left all the same is found and removed by the next. What is ended on this machine may
+live on inside, so a command that has to end is ended there as well.
 """
 
 from __future__ import annotations
@@ -37,8 +38,12 @@ CLI_SECONDS = 120.0
 _POST = "/run/hermes"
 """Where the folder stands inside that carries long commands in and last folders out."""
 
-_WAIT = "while :; do sleep 3600 & wait; done"
-"""What the container runs: a shell that waits, and meanwhile reaps what commands leave behind."""
+_LIFELINE = "life"
+"""Name of the pipe in that folder which this program holds open."""
+
+_WAIT = f"while read -r _; do :; done <{_POST}/{_LIFELINE} & wait $!"
+"""What the container runs: a shell that waits until nobody holds that pipe open, and meanwhile reaps what commands
+leave behind. Where the pipe does not lead out (a machine in between), it waits for ever."""
 
 _ENTER = (
     "exec 2>&1; if command -v bash >/dev/null 2>&1; then export BASH_ENV=/run/hermes/enter.bash; "
@@ -134,6 +139,7 @@ class Container(Boxed):
         self._dock = dock
         self.name = f"hermes-{os.getpid()}-{next(_numbers)}-{secrets.token_hex(4)}"
         self._post = self.aside / "post"
+        self._life: int | None = None
 
     async def _begin(self) -> None:
         image = self.confined.image
@@ -143,6 +149,8 @@ class Container(Boxed):
         if self.confined.pull:
             await self._dock.pull(image)
         self._post.mkdir(exist_ok=True)
+        os.mkfifo(self._post / _LIFELINE, 0o600)
+        self._life = os.open(self._post / _LIFELINE, os.O_RDWR | os.O_CLOEXEC)
         shutil.copyfile(ENTER, self._post / ENTER.name)
         self._dock.made.add(self.name)
         code, said = await self._dock.run([*self._words(program), image, "-c", _WAIT])
@@ -153,7 +161,7 @@ class Container(Boxed):
         """Everything before the name of the image."""
         limits, podman = self._dock.limits, self._dock.is_podman
         user = "0:0" if podman else f"{os.getuid()}:{os.getgid()}"
-        words = ["run", "-d", "--name", self.name, "--pull", "never", *self._dock.labels(), "--user", user]
+        words = ["run", "-d", "--rm", "--name", self.name, "--pull", "never", *self._dock.labels(), "--user", user]
         words += ["--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--stop-signal", "SIGKILL"]
         if not self.confined.network:
             words += ["--network", "none"]
@@ -183,8 +191,13 @@ class Container(Boxed):
         await self._dock.run(["exec", self.name, "sh", "-c", _END, "sh", mark], seconds=10)
 
     async def _end(self) -> None:
-        if self.name in self._dock.made:
-            await self._dock.remove(self.name)
+        try:
+            if self.name in self._dock.made:
+                await self._dock.remove(self.name)
+        finally:
+            if self._life is not None:
+                os.close(self._life)
+                self._life = None
 
 
 class Dock:

@@ -195,7 +195,26 @@ asyncio.run(main())
 """
 
 
-async def test_what_a_killed_program_left_is_removed_by_the_next(tmp_path: Path, image: str) -> None:
+async def test_the_container_of_a_killed_program_ends_and_goes_by_itself(tmp_path: Path, image: str) -> None:
+    (tmp_path / "theirs").mkdir()
+    words = [sys.executable, "-c", _KILLED, str(tmp_path / "theirs"), image]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == b"up\n"
+        deadline = time.monotonic() + 20
+        while not (left := _sleeping(b"4325")) and time.monotonic() < deadline:
+            await asyncio.sleep(0.02)
+        before = there()
+        program.send_signal(signal.SIGKILL)
+    assert (len(before), len(left)) == (1, 1)
+    deadline = time.monotonic() + 20
+    while (there() or not all(map(gone, left))) and time.monotonic() < deadline:
+        await asyncio.sleep(0.05)
+    assert there() == []
+    assert all(map(gone, left))
+
+
+async def test_what_a_killed_program_left_all_the_same_is_removed_by_the_next(tmp_path: Path, image: str) -> None:
     mine = Row(tmp_path, image)
     await mine.run("true")
     (tmp_path / "theirs").mkdir()
@@ -206,10 +225,12 @@ async def test_what_a_killed_program_left_is_removed_by_the_next(tmp_path: Path,
         living = Dock(None, LIMITS, tmp_path / "theirs" / "note")
         await living.sweep()
         assert len(there()) == 2, "both belong to programs that live"
+        life = os.open(tmp_path / "theirs" / "row.aside" / "post" / "life", os.O_RDWR)
         program.send_signal(signal.SIGKILL)
     assert len(there()) == 2
     left = _sleeping(b"4325")
     await Dock(None, LIMITS, tmp_path / "theirs" / "note").sweep()
+    os.close(life)
     assert there() == [mine.box.name]
     deadline = time.monotonic() + 10
     while not all(map(gone, left)) and time.monotonic() < deadline:

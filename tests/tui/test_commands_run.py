@@ -404,6 +404,7 @@ def test_batch_takes_the_flags_of_a_run(sit: Sit, tmp_path: Path) -> None:
     assert {name: told[name] for name in wanted} == wanted
     assert [(seen.body["model"], seen.body["top_p"]) for seen in server.requests] == [("other", 0.5)]
     assert [item.text for item in complete("/batch p.jsonl --num-w", desk)] == ["--num_workers "]
+    desk.until(lambda: not desk.engine.runs.names)
     assert "Batch night runs" in said(desk.do("/batch --run_name night --resume --max_samples 2"))
     desk.until(lambda: sum(isinstance(event, BatchFinished) for event in desk.events) == 2, 60)
     assert [seen.body["model"] for seen in server.requests] == ["other", "other"]
