@@ -73,6 +73,8 @@ class Desk:
         self.mode = start.mode or "ask"
         self.cwd = start.cwd
         self.began = 0.0
+        self._windows: dict[str, int] = {}
+        """Sizes of contexts by model, as they were told."""
         self.board: Callable[[], BoardFact | None] = lambda: None
         """The board in short, once one was opened or is worked here."""
         self.leave_behind = False
@@ -179,11 +181,13 @@ class Desk:
 
     def show(self, view: SessionView) -> None:
         """A chat is on the screen now."""
+        self._learn_window()
         self.session, self.agent = view.id, view.agent
         self.title, self.model, self.profile, self.mode, self.cwd = (
             view.title, view.model, view.profile, view.mode, view.cwd,
         )  # fmt: skip
-        context = ContextFact(view.context_tokens, view.context_window, view.estimated) if view.messages else None
+        window = view.context_window or self._windows.get(view.model, 0)
+        context = ContextFact(view.context_tokens, window, view.estimated) if view.messages else None
         self.work.show(view.id, view.agent, usage=view.usage, context=context, messages=view.messages)
 
     @property
@@ -195,9 +199,17 @@ class Desk:
 
     def remember_window(self, window: int) -> None:
         """The size of the model's context as it was told in an earlier turn, until this one tells it."""
+        self._windows[self.model] = self._windows.get(self.model) or window
+        self._fit_window()
+
+    def _learn_window(self) -> None:
+        if "work" in self.__dict__ and (window := self.work.context.window):
+            self._windows[self.model] = window
+
+    def _fit_window(self) -> None:
+        """The context is measured against the model of now."""
         context = self.work.context
-        if context.tokens and not context.window:
-            self.work.context = ContextFact(context.tokens, window, context.estimated)
+        self.work.context = ContextFact(context.tokens, self._windows.get(self.model, 0), context.estimated)
 
     def seen(self, agent: str) -> None:
         """The result of an agent was shown."""
@@ -207,8 +219,11 @@ class Desk:
     def refresh(self) -> None:
         """Takes over what commands may have changed."""
         if self.engine is not None and self.session:
-            view = self.engine.view(self.session)
+            view, before = self.engine.view(self.session), self.model
+            self._learn_window()
             self.title, self.model, self.mode, self.cwd = view.title, view.model, view.mode, view.cwd
+            if self.model != before:
+                self._fit_window()
 
     @property
     def busy(self) -> bool:

@@ -115,6 +115,24 @@ async def test_new_and_resume_change_the_chat_on_the_screen(serve: Serve, tmp_pa
     assert len(server.requests[1].body["messages"]) == 2
 
 
+async def test_the_size_of_the_context_goes_with_the_model(serve: Serve, tmp_path: Path) -> None:
+    server = serve([say("an answer")])
+    async with live(settings(server), tmp_path, width=130) as app:
+        await app.ready()
+        await app.say("a question")
+        await app.shows("15 / 131k")
+        await app.idle()
+        before = app.desk.session
+        await app.say("/fork")
+        await app.until(lambda: app.desk.session != before)
+        await app.shows("/ 131k")
+        assert "size unknown" not in app.screen
+        await app.say("/model demo")
+        await app.shows("/ size unknown")
+        await app.say("/model scripted")
+        await app.shows("/ 131k")
+
+
 async def test_f4_4_a_notice_leaves_the_draft_alone(serve: Serve, tmp_path: Path) -> None:
     server = serve([hang(0.5)])
     async with live(settings(server), tmp_path) as app:
