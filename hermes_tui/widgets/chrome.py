@@ -132,6 +132,8 @@ def _middle(place: PlaceFacts, width: int) -> list[Part]:
 
 def _right_keys(place: PlaceFacts, width: int, glyphs: Glyphs) -> list[Part]:
     parts = _pill(place, glyphs)
+    if parts:
+        parts.append(Part(_("^End"), "faint", "newest", weight=3, gap=1))
     if width < WIDE:
         parts.append(Part(_("^T work"), "faint", "work", weight=3))
     parts.append(Part(_("? keys"), "faint", "keys", weight=5))

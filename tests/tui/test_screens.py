@@ -65,7 +65,7 @@ async def test_f9_5_the_pill_shows_what_came_below_and_goes_at_the_end(width: in
         for events_of_step, count in zip(steps, (1, 1, 2, 3), strict=True):
             app.feed(*events_of_step)
             await settle(pilot)
-            assert f"↓ {count} new" in screen_lines(app)[-1]
+            assert f"↓ {count} new{' ^End' if width >= 60 else ''}" in screen_lines(app)[-1]
             assert re.findall(r"Paragraph \d+", screen_text(app)) == before
         await pilot.press("end")
         await settle(pilot)
