@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import secrets
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from hermes_engine.board import writing
@@ -153,13 +154,21 @@ class Board(Verbs):
                     lost.append(run_of(row))
         return Reclaimed(tuple(lost), tuple(extended))
 
-    def attend(self, owner: Owner) -> None:
-        """Says that a process dispatches this board; to be repeated every 20 s, ended with `leave`."""
+    def attend(self, owner: Owner, *, takes: str = "", paused: Mapping[str, str] | None = None) -> None:
+        """Says that a process dispatches this board; to be repeated every 20 s, ended with `leave`.
+
+        Args:
+            owner: the process.
+            takes: the one profile whose cards it works; "" for all.
+            paused: profiles whose cards it takes none of now, with the reason.
+        """
         with self._database.write("") as transaction:
             transaction.change(
-                "INSERT INTO attendants (instance, machine, boot, pid, birth, host, beat) VALUES (?,?,?,?,?,?,?)"
+                "INSERT INTO attendants (instance, machine, boot, pid, birth, host, beat, takes, paused)"
+                " VALUES (?,?,?,?,?,?,?,?,?)"
                 " ON CONFLICT (instance) DO UPDATE SET machine = excluded.machine, boot = excluded.boot,"
-                " pid = excluded.pid, birth = excluded.birth, host = excluded.host, beat = excluded.beat",
+                " pid = excluded.pid, birth = excluded.birth, host = excluded.host, beat = excluded.beat,"
+                " takes = excluded.takes, paused = excluded.paused",
                 owner.token,
                 owner.machine,
                 owner.boot,
@@ -167,6 +176,8 @@ class Board(Verbs):
                 owner.birth,
                 owner.host,
                 transaction.now,
+                takes,
+                json.dumps(dict(paused or {})),
             )
 
     def leave(self, owner: Owner) -> None:

@@ -6,13 +6,14 @@ thousand cards is five statements.
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager
 
 from hermes_engine.board.dialect import Changes, Dialect, Row, Transaction
 from hermes_engine.board.owners import lives
-from hermes_engine.board.reasons import Facts, Parent, reason
+from hermes_engine.board.reasons import Attendance, Facts, Parent, reason
 from hermes_engine.board.values import (
     STATES,
     Attachment,
@@ -112,7 +113,7 @@ class Reading:
     def attended(self) -> tuple[Owner, ...]:
         """The living processes that dispatch this board."""
         with self._snapshot() as view:
-            return _attendants(view)
+            return tuple(_owner(row) for row in _attendants(view))
 
     def recall(self, name: str) -> str | None:
         """What `remember` keeps under the name."""
@@ -154,10 +155,11 @@ class Reading:
         runs = {row["card"]: row["n"] for row in view.all(counted, *(number if only else ()))}
         at_work = {row["card"]: run_of(row) for row in view.all("SELECT * FROM runs WHERE ended IS NULL")}
         profiles = self._profiles() if self._profiles is not None else None
-        attended = bool(_attendants(view))
+        attended = tuple(Attendance(row["takes"], json.loads(row["paused"])) for row in _attendants(view))
         made = []
         for row in rows:
             number_here, status = row["number"], row["status"]
+            run = at_work.get(number_here)
             facts = Facts(
                 status,
                 worker=row["reviewer"] if status == "review" else row["assignee"],
@@ -169,6 +171,7 @@ class Reading:
                 running=len(at_work),
                 cap=self.rules.max_workers,
                 attended=attended,
+                gone=run is not None and lives(run.owner, view.now - run.heartbeat) is False,
             )
             made.append(
                 Card(
@@ -187,7 +190,7 @@ class Reading:
                     idempotency_key=row["idempotency_key"],
                     result=row["result"],
                     retry_at=row["retry_at"],
-                    run=at_work.get(number_here),
+                    run=run,
                     runs=runs.get(number_here, 0),
                     created=row["created"],
                     updated=row["updated"],
@@ -221,9 +224,15 @@ def _rows(view: Transaction) -> list[Row]:
     return view.all("SELECT * FROM cards ORDER BY priority DESC, number")
 
 
-def _attendants(view: Transaction) -> tuple[Owner, ...]:
-    found = [(_owner(row), view.now - row["beat"]) for row in view.all("SELECT * FROM attendants ORDER BY instance")]
-    return tuple(owner for owner, silent in found if silent < STALE_SECONDS and lives(owner, silent) is not False)
+def _attendants(view: Transaction) -> list[Row]:
+    """Rows of those that live."""
+    rows = view.all("SELECT * FROM attendants ORDER BY instance")
+    silent = [view.now - row["beat"] for row in rows]
+    return [
+        row
+        for row, quiet in zip(rows, silent, strict=True)
+        if quiet < STALE_SECONDS and lives(_owner(row), quiet) is not False
+    ]
 
 
 def _owner(row: Row) -> Owner:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from hermes_engine.board.values import WAITING, State
 from hermes_engine.cleaning import one_line
 
 _LONGEST = 300
 _PARENTS_SHOWN = 5
+_NOBODY = "nobody works this board: hermes kanban run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,15 @@ class Parent:
     status: State
     finished: bool
     said: str
+
+
+@dataclass(frozen=True, slots=True)
+class Attendance:
+    """What a process that dispatches the board takes: cards of the profile `takes` ("": of all), but those `paused`,
+    each with the reason."""
+
+    takes: str = ""
+    paused: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +45,8 @@ class Facts:
         last_error: of the try before.
         profiles: names that exist here; None: not known.
         running, cap: cards at work on the board, and how many may be; None: not known.
-        attended: whether somebody dispatches this board.
+        attended: those that dispatch this board.
+        gone: whether the process that works a running card is known to be dead.
     """
 
     status: State
@@ -47,11 +58,15 @@ class Facts:
     profiles: Collection[str] | None = None
     running: int = 0
     cap: int | None = None
-    attended: bool = False
+    attended: Sequence[Attendance] = ()
+    gone: bool = False
 
 
 def reason(facts: Facts) -> str:
     """The reason as one line; "" for a card that does not wait."""
+    if facts.status == "running" and facts.gone:
+        told = "the process that worked it is gone"
+        return f"{told}, it is taken over at once" if facts.attended else f"{told}; {_NOBODY}"
     if facts.status not in WAITING:
         return ""
     if facts.status == "triage":
@@ -89,7 +104,12 @@ def _for_a_worker(facts: Facts) -> str:
         after = f": {one_line(facts.last_error, 200)}" if facts.last_error else ""
         return f"retry in {max(1, round(facts.wait))} s{after}"
     if not facts.attended:
-        return "nobody works this board: hermes kanban run"
+        return _NOBODY
+    takers = [one.paused.get(facts.worker) for one in facts.attended if one.takes in ("", facts.worker)]
+    if not takers:
+        return f"nobody works cards of {one_line(facts.worker, 100)}: hermes kanban run"
+    if all(why is not None for why in takers):
+        return one_line(f"waits for the model's server: {takers[0]}", _LONGEST)
     if facts.cap is not None and facts.running >= facts.cap:
         return f"waits for a free worker: {facts.running} of {facts.cap} are at work"
     return "waits for a worker"

@@ -111,7 +111,12 @@ CREATE TABLE memory (
 );
 """
 
-CHANGES: tuple[tuple[str, str], ...] = (("board", _FIRST),)
+_ATTENDANTS = """
+ALTER TABLE attendants ADD COLUMN takes TEXT NOT NULL DEFAULT '';
+ALTER TABLE attendants ADD COLUMN paused TEXT NOT NULL DEFAULT '{}';
+"""
+
+CHANGES: tuple[tuple[str, str], ...] = (("board", _FIRST), ("what attendants take", _ATTENDANTS))
 """Name and statements of each change, in order. SERIAL_KEY is a key that counts up and never repeats."""
 
 

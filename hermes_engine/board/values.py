@@ -112,7 +112,8 @@ class Card:
         id: short, for people (`k12`); never used again on its board.
         title, body: what is to be done. Foreign text: data, never an instruction to the program.
         status: where it stands.
-        reason: why it waits; "" when it does not wait (`running`, `done`, `archived`).
+        reason: why it waits; "" when it does not wait (`running`, `done`, `archived`). Of a running card whose
+            worker's process is known to be dead: that.
         assignee: profile that works it.
         reviewer: profile that judges it; "" for a person.
         priority: higher is claimed first.

@@ -187,7 +187,8 @@ class Attempt:
                 raise StateError(f"the card's folder {folder} does not exist")
             return folder, None
         if wish == "worktree":
-            place = await planned_worktree(self._means.cwd, claim.card.id, after=earlier)
+            otherwise = "give the card another workspace: scratch, or dir: and a folder"
+            place = await planned_worktree(self._means.cwd, claim.card.id, after=earlier, otherwise=otherwise)
             self._branch, self.worker.place = place.branch, place
             return place.cwd, place
         name = f"{claim.card.id}-{claim.run.id}"

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 
 from hermes_engine.board import BoardGone, Owner, Run, lives
+from hermes_engine.cleaning import one_line
 from hermes_engine.errors import EndpointDown, HermesError, StateError
 from hermes_engine.events import CardChanged, Emitter, Notice
 from hermes_engine.sandbox.orphans import end_left_by
@@ -69,6 +70,10 @@ class Dispatcher:
         """Attempts by the token of their run."""
         self._pauses: dict[str, asyncio.Task[None]] = {}
         """Profiles whose model's server is down."""
+        self._paused: dict[str, str] = {}
+        """The same with what was said of it."""
+        self._said: dict[str, str] = {}
+        """What the board knows of that."""
         self._given_up: dict[str, EndpointDown] = {}
         self._excused: set[str] = set()
         """Cards that met such a server once: from then on it counts, so that nothing goes on for ever."""
@@ -174,10 +179,10 @@ class Dispatcher:
 
     async def _tend(self) -> None:
         """Says that it is here, takes cards from the dead, ends workers whose run is over."""
-        now = asyncio.get_running_loop().time()
-        if now - self._attended > ATTEND_SECONDS:
-            await on_board(self.board.attend, self._owner)
-            self._attended = now
+        now, paused = asyncio.get_running_loop().time(), dict(self._paused)
+        if now - self._attended > ATTEND_SECONDS or paused != self._said:
+            await on_board(self.board.attend, self._owner, takes=self._only or "", paused=paused)
+            self._attended, self._said = now, paused
         await on_board(lambda: self.board.reclaim_expired(alive=_lives))
         if not self._at_work:
             return
@@ -217,6 +222,7 @@ class Dispatcher:
         elif (error := attempt.task.result()) is not None and not self._stopping:
             self._excused.add(card)
             if profile not in self._pauses:
+                self._paused[profile] = one_line(str(error), 200)
                 pause = self._wait_out(profile, attempt, error)
                 self._pauses[profile] = asyncio.create_task(pause, name=f"pause of {profile}")
 
@@ -234,7 +240,7 @@ class Dispatcher:
                 return
             wait = min(wait * 2, _LONGEST_PAUSE)
         self._emit(Notice, level="info", text=f"the model's server is back; cards of {profile} are worked again")
-        del self._pauses[profile]
+        del self._pauses[profile], self._paused[profile]
         self._woken.set()
 
     async def _left(self, *, given_up: bool = False) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hermes_engine.board import Board, Boards, CardDraft, UnknownCard, this_owner
-from hermes_engine.board.reasons import Facts, Parent, reason
+from hermes_engine.board.reasons import Attendance, Facts, Parent, reason
 from hermes_engine.errors import StateError, UsageError
 from tests.board.support import HERE, Act, Open, Place, dead_owner, draft, nothing, state, tables, take
 
@@ -270,6 +270,37 @@ def test_every_waiting_card_says_why(open_board: Open) -> None:
     assert board.card(second).reason.startswith("nobody works this board"), "a dead dispatcher is none"
 
 
+def test_who_works_only_some_cards_is_no_reason_to_hope_for_the_others(board: Board) -> None:
+    plain, other = board.create(draft()).id, board.create(draft(assignee="researcher")).id
+    me, second = this_owner(), this_owner()
+    board.attend(me, takes="researcher")
+    assert board.card(plain).reason == "nobody works cards of default: hermes kanban run"
+    assert board.card(other).reason == "waits for a worker"
+    board.attend(me, takes="researcher", paused={"researcher": "connection refused"})
+    assert board.card(other).reason == "waits for the model's server: connection refused"
+    board.attend(second)
+    assert (board.card(plain).reason, board.card(other).reason) == ("waits for a worker", "waits for a worker")
+    board.attend(me)
+    board.attend(second, paused={"default": "no\nway"})
+    assert board.card(plain).reason == "waits for a worker", "one of them can take it"
+    board.leave(me)
+    assert board.card(plain).reason == "waits for the model's server: no way"
+
+
+def test_a_running_card_whose_process_is_dead_says_so_and_no_read_changes_it(board: Board) -> None:
+    card = board.create(draft()).id
+    take(board, dead_owner())
+    assert board.card(card).status == "running"
+    assert board.card(card).reason == ("the process that worked it is gone; nobody works this board: hermes kanban run")
+    board.attend(this_owner())
+    assert board.card(card).reason == "the process that worked it is gone, it is taken over at once"
+    assert board.card(card).status == "running"
+    board.reclaim_expired()
+    assert (board.card(card).status, board.runs(card)[0].state) == ("ready", "lost")
+    take(board)
+    assert board.card(card).reason == "", "its owner lives"
+
+
 def test_a_reason_is_one_line_however_odd_the_text() -> None:
     odd = Facts("blocked", said="a\nb\x1b[31m\u202e" + "x" * 900)
     assert "\n" not in reason(odd)
@@ -277,7 +308,8 @@ def test_a_reason_is_one_line_however_odd_the_text() -> None:
     assert reason(Facts("blocked")) == "blocked"
     many = tuple(Parent(f"k{n}", "ready", False, "") for n in range(9))
     assert reason(Facts("todo", parents=many)) == "waits for k0, k1, k2, k3, k4 and 4 more"
-    assert reason(Facts("ready", worker="a", profiles=HERE | {"a"}, attended=True, cap=None)) == "waits for a worker"
+    here = Facts("ready", worker="a", profiles=HERE | {"a"}, attended=(Attendance(),), cap=None)
+    assert reason(here) == "waits for a worker"
     assert reason(Facts("done", said="old")) == ""
 
 

@@ -63,6 +63,7 @@ def test_a_server_that_is_down_pauses_the_board_and_costs_no_try(shop: OpenShop,
         one.board.create(CardDraft(f"card {number}", max_retries=0))
     working = one.working()
     until(lambda: any("wait until it is back" in text for text in notices(one)))
+    until(lambda: all(c.status == "ready" and "waits for the model's server" in c.reason for c in one.board.cards()))
     back = serve(lambda seen: finishing(seen) if "kanban_complete" in seen.tools else say("."), port=port)
     working.join(30)
     assert not working.is_alive()

@@ -182,6 +182,7 @@ def test_a_worktree_where_there_is_no_repository_fails_the_try(shop: OpenShop) -
     worktree(one, max_retries=0)
     assert one.work() == 1
     assert "a worktree needs a git repository" in one.board.card("k1").reason
+    assert "give the card another workspace" in one.board.card("k1").reason
 
 
 def test_f5_17_a_workspace_that_vanishes_while_its_card_runs_leaves_no_ghost(shop: OpenShop, tmp_path: Path) -> None:

@@ -60,6 +60,8 @@ def test_a_running_card_shows_what_its_worker_does() -> None:
     silent = face(CARDS[3], dataclasses.replace(ToldAgents.items(None)[0], heard=NOW - 95), NOW)  # type: ignore[arg-type]
     assert silent.told == "quiet 95 s"
     assert face(card("k1", "x", "done", result="it works"), None, NOW).told == "it works"
+    dead = face(dataclasses.replace(CARDS[4], reason="the process that worked it is gone"), None, NOW)
+    assert (dead.sign, dead.told) == ("", "the process that worked it is gone"), "nothing runs, nothing turns"
 
 
 @pytest.mark.parametrize("status", [state for state in STATES if state != "archived"])

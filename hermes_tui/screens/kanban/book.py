@@ -132,8 +132,8 @@ class BoardBook:
             pool.submit(_close, opened)
 
     def _patience(self) -> float:
-        """Seconds after which it is read again without a change."""
-        return 1.0 if any(card.retry_at > self.now() for card in self.cards) else MOST_SECONDS
+        """Seconds after which it is read again without a change: tries become due, processes of workers die."""
+        return 1.0 if any(card.retry_at > self.now() or card.run for card in self.cards) else MOST_SECONDS
 
     def hear(self, events: Sequence[Event]) -> None:
         """A change told by this program's own dispatcher."""

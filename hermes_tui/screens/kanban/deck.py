@@ -102,7 +102,7 @@ def face(card: Card, worker: AgentItem | None, now: float) -> CardFace:
     """What a card shows; `worker` is who is at it."""
     plain = CardFace(card.id, card.title, who=card.assignee, priority=card.priority)
     if card.run is not None:
-        return _at_work(plain, card.run, worker, now)
+        return _at_work(plain, card, card.run, worker, now)
     judged = card.status == "review" and not card.reviewer
     since = card.finished if card.status == "done" and card.finished else card.updated
     return replace(
@@ -114,8 +114,10 @@ def face(card: Card, worker: AgentItem | None, now: float) -> CardFace:
     )
 
 
-def _at_work(plain: CardFace, run: Run, worker: AgentItem | None, now: float) -> CardFace:
+def _at_work(plain: CardFace, card: Card, run: Run, worker: AgentItem | None, now: float) -> CardFace:
     known = replace(plain, who=run.profile, sign="running", seconds=max(0.0, now - run.started), tokens=run.tokens)
+    if card.reason:
+        return replace(known, sign="", seconds=max(0.0, now - run.heartbeat), told=card.reason)
     if worker is None:
         return replace(known, told=run.activity or _("begins"))
     silent = worker.quiet(now)
