@@ -20,6 +20,7 @@ from hermes_engine.clients.replicas import ReplicaClient, Replicas
 from hermes_engine.errors import EndpointDown, SandboxFault
 from hermes_engine.events import Event
 from hermes_engine.messages import Message
+from hermes_engine.paths import user_home
 from hermes_engine.profiles import Resolved
 from hermes_engine.protocols import AgentSpec, Box, Client, Job, Journal, Limits, Sandbox
 from hermes_engine.redaction import Redactor
@@ -130,7 +131,7 @@ class Assembly:
         self._kept_for_others = (on_always, deltas, wait_out)
         self._on_always = on_always
         self._command_env = command_env(os.environ, pass_env=resolved.settings.terminal.pass_env)
-        self.protected = Protected(resolved.home, Path(os.environ.get("HOME") or Path.home()))
+        self.protected = Protected(resolved.home, user_home())
         batch = resolved.settings.batch
         limits = ContainerLimits(batch.container_memory, batch.container_pids, batch.container_read_only)
         self.dock = Dock(batch.container_command, limits, resolved.home.root / "containers")

@@ -13,7 +13,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from hermes_engine.errors import StateError, UsageError
+from hermes_engine.errors import ConfigError, StateError, UsageError
 
 DIR_MODE = 0o700
 FILE_MODE = 0o600
@@ -28,13 +28,15 @@ class Home:
 
     @classmethod
     def from_env(cls, env: dict[str, str] | os._Environ[str] | None = None) -> Home:
-        """The home named by the environment. Does not touch the disk."""
+        """The home named by the environment. Does not touch the disk. Raises ConfigError when nothing names one."""
         values = os.environ if env is None else env
         named = values.get("HERMES_HOME", "")
         if named:
-            return cls(Path(named).expanduser().absolute())
-        user_home = values.get("HOME", "")
-        return cls((Path(user_home) if user_home else Path.home()) / ".hermes")
+            return cls(expanded(named).absolute())
+        folder = values.get("HOME") or _listed_home()
+        if not folder:
+            raise ConfigError("there is no home folder: HOME is not set", hint="set HOME, or HERMES_HOME")
+        return cls(Path(folder) / ".hermes")
 
     @property
     def config(self) -> Path:
@@ -80,6 +82,22 @@ class Home:
         """Creates the folder, private. Raises StateError when it cannot be used."""
         private_dir(self.root)
         return self
+
+
+def user_home() -> Path:
+    """The person's own home folder; `/` for a user without one, as in a container."""
+    return Path(os.environ.get("HOME") or _listed_home() or "/")
+
+
+def _listed_home() -> str:
+    """The home folder that the system's list of users tells, "" for a user who is not in it."""
+    found = os.path.expanduser("~")  # noqa: PTH111 - pathlib raises for an unknown user
+    return "" if found == "~" else found
+
+
+def expanded(text: str) -> Path:
+    """The path with `~` and `~user` replaced; as written where there is no such user or home."""
+    return Path(os.path.expanduser(text))  # noqa: PTH111 - pathlib raises for an unknown user
 
 
 def private_dir(path: Path) -> Path:

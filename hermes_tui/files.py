@@ -7,6 +7,8 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from hermes_engine.paths import expanded
+
 MAX_FILES = 20_000
 MAX_SECONDS = 2.0
 FRESH_SECONDS = 15.0
@@ -67,8 +69,8 @@ def _walk(folder: Path) -> Iterator[str]:
 
 
 def _beside(folder: Path, typed: str) -> Iterator[str]:
-    path = Path(typed).expanduser()
-    head, _slash, tail = typed.rpartition("/")
+    path = expanded(typed)
+    head, slash, tail = typed.rpartition("/")
     parent = path if typed.endswith("/") else path.parent
     try:
         names = sorted((folder / parent).iterdir())
@@ -76,7 +78,7 @@ def _beside(folder: Path, typed: str) -> Iterator[str]:
         return
     for item in names:
         if item.name.startswith(tail):
-            yield f"{head}/{item.name}" + ("/" if item.is_dir() else "")
+            yield f"{head}{slash}{item.name}" + ("/" if item.is_dir() else "")
 
 
 def rank(paths: Sequence[str], typed: str) -> list[str]:

@@ -20,7 +20,7 @@ from hermes_engine.board.dialect import Dialect
 from hermes_engine.board.sqlite import SqliteBoard, SqliteShelf
 from hermes_engine.board.values import State
 from hermes_engine.errors import HermesError, UnknownName, UsageError
-from hermes_engine.paths import private_dir, write_atomic
+from hermes_engine.paths import private_dir, user_home, write_atomic
 from hermes_engine.profiles.places import all_places
 from hermes_engine.settings.values import KanbanSettings
 
@@ -157,7 +157,7 @@ class Boards:
         It lies beside the person's other data and not in this program's home, whose files are closed to agents: what
         a worker makes in its own folder may be called `test.db` or `.env`.
         """
-        data = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
+        data = Path(os.environ.get("XDG_DATA_HOME") or user_home() / ".local" / "share")
         mark = hashlib.sha256(str(self._root).encode("utf-8", "surrogateescape")).hexdigest()[:8]
         return private_dir(data / "hermes" / "workspaces" / mark / slug)
 

@@ -16,7 +16,7 @@ from typing import Any, get_args
 
 from hermes_engine.dotenv import read_dotenv
 from hermes_engine.errors import ConfigError, UnknownName
-from hermes_engine.paths import Home
+from hermes_engine.paths import Home, expanded
 from hermes_engine.profiles.places import lineage, soul_of
 from hermes_engine.settings.addresses import OPENROUTER_URL, checked_url, password_of
 from hermes_engine.settings.endpoints import Endpoint, EndpointSources, Overrides, Place, endpoint_for
@@ -226,7 +226,7 @@ def _looks_secret(value: str) -> bool:
     """Whether a value may be blotted out wherever it stands: no plain word, no path of a file."""
     if len(value) < _SHORTEST_SECRET or (value.isalpha() and len(value) < _LONGEST_WORD):
         return False
-    return not (value.startswith(("/", "~/")) and Path(value).expanduser().exists())
+    return not (value.startswith(("/", "~/")) and expanded(value).exists())
 
 
 def _key_values(sources: EndpointSources) -> Iterator[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from hermes_engine.errors import ToolFault
-from hermes_engine.paths import Home
+from hermes_engine.paths import Home, user_home
 from hermes_engine.protocols import Box
 from hermes_engine.tools.ledger import LEDGER, Look
 from hermes_engine.tools.pinned import held, held_parent
@@ -53,9 +53,8 @@ class Workspace:
     ) -> None:
         self.start = Path(os.path.abspath(cwd))  # noqa: PTH100 - keeps links as the person sees them
         self.home, self.outputs, self.env, self.box = home, outputs, dict(env or {}), box
-        self.user_home = Path(self.env.get("HOME") or os.environ.get("HOME") or str(Path.home()))
-        real_home = Path(os.environ.get("HOME") or str(Path.home()))
-        self.protected = protected or Protected(home, self.user_home, real_home)
+        self.user_home = Path(self.env.get("HOME") or user_home())
+        self.protected = protected or Protected(home, self.user_home, user_home())
         self.plan: tuple[Step, ...] = ()
         self._cwd = self.start
         self._seen: dict[Path, Look] = {}

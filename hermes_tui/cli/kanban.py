@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hermes_engine.errors import UsageError
+from hermes_engine.paths import expanded
 from hermes_tui.cli.flags import Flags, takes
 from hermes_tui.cli.kanban_boards import boards, boards_of
 from hermes_tui.cli.kanban_run import plan, run, work
@@ -104,7 +105,7 @@ def create(board: Board, as_json: bool, parents: tuple[str, ...], workspace: str
 
 def _workspace(value: str) -> str:
     kind, _colon, path = value.partition(":")
-    return f"dir:{Path(path).expanduser().absolute()}" if kind == "dir" and path else value
+    return f"dir:{expanded(path).absolute()}" if kind == "dir" and path else value
 
 
 @kanban.command("list")

@@ -68,7 +68,8 @@ def _check_home() -> None:
     from hermes_engine.paths import Home
 
     root = Home.from_env().root
-    if root.exists() and not root.is_dir():
+    there = next(folder for folder in (root, *root.parents) if folder.exists())
+    if not there.is_dir():
         raise ConfigError(_("the home {path} is not a folder").format(path=root), hint=_("HERMES_HOME names another"))
 
 

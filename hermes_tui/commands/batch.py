@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hermes_engine.errors import UnknownName, UsageError
+from hermes_engine.paths import expanded
 from hermes_tui.cleaning import one_line
 from hermes_tui.commands.host import CommandHost, Completion, Output
 from hermes_tui.commands.listing import file_completions
@@ -142,8 +143,8 @@ def _file_and_count(args: str, folder: Path) -> tuple[Path, int]:
     if name and last.isdecimal() and not (folder / args).exists():
         if int(last) < 1:
             raise UsageError(_("at least one prompt is needed"))
-        return folder / Path(name.strip().strip("\"'")).expanduser(), int(last)
-    return folder / Path(args.strip("\"'")).expanduser(), 0
+        return folder / expanded(name.strip().strip("\"'")), int(last)
+    return folder / expanded(args.strip("\"'")), 0
 
 
 def run_name(file: Path, now: float | None = None) -> str:

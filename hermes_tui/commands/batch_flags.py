@@ -12,6 +12,7 @@ from typing import Any
 
 from hermes_engine.batch.options import BatchOptions
 from hermes_engine.errors import UsageError
+from hermes_engine.paths import expanded
 from hermes_tui.texts import _
 
 _BEGIN = re.compile(r"(?:^|\s)(?=--[A-Za-z]|-[mpt](?:\s|$))")
@@ -58,7 +59,7 @@ def values_of(text: str, folder: Path) -> dict[str, Any]:
         elif name in _OBJECTS:
             values[name] = _object(name, value, folder)
         else:
-            values[name] = folder / Path(value).expanduser() if name in _FILES else value
+            values[name] = folder / expanded(value) if name in _FILES else value
     return values
 
 
@@ -84,7 +85,7 @@ def _object(name: str, value: str, folder: Path) -> dict[str, Any]:
     text = value
     try:
         if not value.lstrip().startswith(("{", "[")):
-            text = (folder / Path(value).expanduser()).read_text("utf-8-sig")
+            text = (folder / expanded(value)).read_text("utf-8-sig")
         found = json.loads(text)
     except (OSError, ValueError, RecursionError) as error:
         words = _("--{name}: {value} is neither a JSON object nor a file with one: {why}")

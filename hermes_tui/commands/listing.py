@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_engine.messages import Usage
+from hermes_engine.paths import expanded
 from hermes_tui.cleaning import one_line
 from hermes_tui.commands.host import Completion
 from hermes_tui.texts import _
@@ -113,7 +114,7 @@ def file_completions(typed: str, suffixes: tuple[str, ...], here: Path) -> list[
     """Files and folders that begin as typed, seen from a folder; files only with one of the suffixes. `start` counts
     from `typed`.
     """
-    path = here / Path(typed).expanduser()
+    path = here / expanded(typed)
     folder, beginning = (path, "") if typed.endswith("/") or not typed else (path.parent, path.name)
     head = typed[: len(typed) - len(beginning)]
     found = []

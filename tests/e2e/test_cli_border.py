@@ -321,6 +321,34 @@ def test_a_home_that_is_a_file_is_wrong_in_every_command(tmp_path: Path, command
     assert done.err == f"hermes: the home {tmp_path / 'home'} is not a folder — HERMES_HOME names another\n"
 
 
+@pytest.mark.parametrize("command", ["sessions list", "tools list", "chat -q x -m demo"])
+def test_a_home_below_a_file_is_wrong_in_every_command(tmp_path: Path, command: str) -> None:
+    (tmp_path / "home").write_text("mine")
+    done = hermes(*command.split(), HERMES_HOME=str(tmp_path / "home" / "below"))
+    assert (done.code, done.out) == (2, "")
+    assert done.err == f"hermes: the home {tmp_path / 'home' / 'below'} is not a folder — HERMES_HOME names another\n"
+
+
+NOBODY = """
+import os, sys
+os.environ.pop("HOME")
+os.getuid = lambda: 4_242_424
+sys.argv = ["hermes", *sys.argv[1:]]
+from hermes_tui.cli import main
+sys.exit(main())
+"""
+"""The program as a user whom the system does not know, without HOME, as containers start programs."""
+
+
+def test_a_user_without_a_home_is_told_what_to_set(tmp_path: Path) -> None:
+    for args in (["config", "path"], ["sessions", "list"], ["chat", "-q", "x", "-m", "demo"]):
+        done = hermes("-c", NOBODY, *args, command=COMMAND[:1], HERMES_HOME="")
+        assert (done.code, done.out) == (2, "")
+        assert done.err == "hermes: there is no home folder: HOME is not set — set HOME, or HERMES_HOME\n"
+    done = hermes("-c", NOBODY, "chat", "-q", "hi", "-m", "demo", command=COMMAND[:1], cwd=tmp_path)
+    assert (done.code, done.out.startswith("_demo model")) == (0, True)
+
+
 def test_the_lines_of_a_group_are_whole_sentences() -> None:
     for group in ("", "batch", "config", "kanban", "profile", "sessions", "tasks", "tools", "local"):
         text = " ".join(hermes(*group.split(), "--help").out.partition("Commands:")[2].split())

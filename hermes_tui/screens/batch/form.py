@@ -12,6 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
 from textual.widgets import Input, Static
 
+from hermes_engine.paths import expanded
 from hermes_tui.screens.steady import SteadyModal
 from hermes_tui.texts import _
 
@@ -37,7 +38,7 @@ class Wanted:
         from hermes_tui.commands.batch_flags import values_of
 
         resume = self.resume.strip().lower() in ("yes", "y", "true", "1", _("yes"))
-        file = folder / Path(self.file.strip().strip("\"'")).expanduser() if self.file.strip() else None
+        file = folder / expanded(self.file.strip().strip("\"'")) if self.file.strip() else None
         given = {
             "run_name": self.name.strip() or (run_name(file) if file is not None else ""),
             "dataset_file": file,
