@@ -33,6 +33,9 @@ T = TypeVar("T")
 MIN_PAUSE, TYPING_PAUSE = 1 / 30, 1 / 12
 """Least seconds between two drains of the bridge, and while the person types: their letters come first."""
 
+SAMPLE = "examples/prompts.jsonl"
+"""Prompts to try, where a folder has them."""
+
 KEPT = 50
 """Ended agents kept in the engine's list after they were seen, for whoever looks back."""
 
@@ -150,6 +153,10 @@ class Desk:
         except HermesError:
             return Past()
         return past
+
+    def sample(self) -> str:
+        """The file of prompts to try, "" where the folder has none. Blocks."""
+        return SAMPLE if (self.cwd / SAMPLE).is_file() else ""
 
     def results(self, session: str) -> list[Outcome]:
         """What tasks of a chat have brought that nobody has seen yet, oldest first. Blocks."""

@@ -62,7 +62,7 @@ def _mode_words(host: CommandHost, typed: str) -> list[Completion]:
     return words(typed, [(name, _mode_help()[name]) for name in MODES])
 
 
-@command("mode", args="[ask|edits|plan|auto|yolo]", help="Show or change what runs without asking", group="Set-up",
+@command("mode", args="[name]", help="Show or change what runs without asking", group="Set-up",
          while_busy=True, complete=_mode_words)  # fmt: skip
 def mode(host: CommandHost, args: str) -> None:
     if args:

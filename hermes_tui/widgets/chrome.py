@@ -42,11 +42,12 @@ def layout(width: int, height: int, sidebar: str, *, drawer: bool) -> dict[str, 
     }
 
 
-def suggestions() -> list[tuple[str, str]]:
-    """What an empty chat proposes, one a capability."""
+def suggestions(prompts: str) -> list[tuple[str, str]]:
+    """What an empty chat proposes, one a capability. `prompts`: a file of prompts to try, "" where there is none."""
     return [
         (_("what is in this folder?"), _("it reads and runs what it needs")),
-        ("/batch examples/prompts.jsonl", _("every prompt of a file, in the background")),
+        (_("/spawn list all TODOs"), _("an agent beside this chat")),
+        (f"/batch {prompts}".strip(), _("every prompt of a file, in the background")),
         ("/help", _("everything else")),
     ]
 

@@ -133,6 +133,35 @@ async def test_the_size_of_the_context_goes_with_the_model(serve: Serve, tmp_pat
         await app.shows("/ 131k")
 
 
+async def test_an_empty_chat_proposes_only_what_the_folder_has(tmp_path: Path) -> None:
+    async with live(settings(), tmp_path) as app:
+        await app.shows("/spawn list all TODOs")
+        await app.shows("/batch ")
+        assert "examples" not in app.screen
+        (tmp_path / "examples").mkdir()
+        (tmp_path / "examples/prompts.jsonl").write_text('{"prompt": "hello"}\n')
+        first = app.desk.session
+        await app.say("/new")
+        await app.until(lambda: app.desk.session != first)
+        await app.shows("/batch examples/prompts.jsonl")
+
+
+async def test_saved_chats_of_other_folders_name_theirs(tmp_path: Path) -> None:
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+        async with live(settings(), tmp_path / name) as app:
+            await app.ready()
+            await app.say(f"hello from {name}")
+            await app.shows("demo model: scripted")
+            await app.idle()
+    async with live(settings(), tmp_path / "here") as app:
+        await app.ready()
+        await app.say("/resume")
+        await app.shows("Saved chats")
+        await app.shows("demo · there")
+        assert "demo · here" not in app.screen
+
+
 async def test_f4_4_a_notice_leaves_the_draft_alone(serve: Serve, tmp_path: Path) -> None:
     server = serve([hang(0.5)])
     async with live(settings(server), tmp_path) as app:

@@ -143,7 +143,7 @@ class ChatScreen(SteadyScreen[None]):
         for request in engine.broker.pending() if engine is not None else ():
             self.presenter.ask(request)
         if not view.messages and not self.transcript.blocks:
-            self.welcome = WelcomeBlock(chrome.suggestions())
+            self.welcome = WelcomeBlock(chrome.suggestions(await self.desk.off_loop(self.desk.sample)))
             self.transcript.add(self.welcome)
         self.sending.opened()
         self.refresh_facts()

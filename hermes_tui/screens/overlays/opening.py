@@ -148,10 +148,15 @@ async def _mode(app: App[Any], host: Host, options: Options) -> None:
 async def _sessions(app: App[Any], host: Host, options: Options) -> None:
     from hermes_tui.commands.listing import ago, recent_sessions
 
-    engine = host.engine
+    engine, here = host.engine, host.desk.cwd
     rows = await host.desk.off_loop(lambda: recent_sessions(engine.sessions(), limit=200))
     items = [
-        Item(row.id, row.name or row.id, row.model, f"{row.messages} · {ago(row.updated)}")
+        Item(
+            row.id,
+            row.name or row.id,
+            row.model if row.cwd == here else f"{row.model} · {row.cwd.name or row.cwd}",
+            f"{row.messages} · {ago(row.updated)}",
+        )
         for row in rows
         if row.messages
     ]
