@@ -176,10 +176,11 @@ def find_run(output_dir: Path, name: str) -> RunFolder:
 
 
 def all_runs(output_dir: Path) -> list[RunFolder]:
-    """The runs of a folder, by name."""
+    """The runs of a folder, by name; one that a merge is about to make has a dot before its name, and is none yet."""
     if not output_dir.is_dir():
         return []
-    found = (RunFolder(item) for item in sorted(output_dir.iterdir()) if item.is_dir())
+    there = (item for item in sorted(output_dir.iterdir()) if item.is_dir() and not item.name.startswith("."))
+    found = map(RunFolder, there)
     return [folder for folder in found if _readable(folder) and folder.started]
 
 

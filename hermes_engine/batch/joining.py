@@ -6,7 +6,6 @@ Reads the shards' files and changes none of them. What of a shard is not there i
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from hermes_engine.batch.accounts import Account, State, checkpoint_of, counts_o
 from hermes_engine.batch.card import card
 from hermes_engine.batch.export.kept import lines_of
 from hermes_engine.batch.files import Appender, sync_folder
-from hermes_engine.batch.folder import RunFolder, holder, read_object, write_object
+from hermes_engine.batch.folder import RunFolder, held, holder, read_object, write_object
 from hermes_engine.batch.job import Record
 from hermes_engine.batch.merge import compact_failed, merge
 from hermes_engine.batch.options import MEANING, BatchOptions, checked
@@ -174,22 +173,28 @@ def _meaning(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def _made_whole(target: RunFolder) -> Iterator[RunFolder]:
-    """A folder that becomes the target when all is well, and is gone when not."""
+    """A folder that becomes the target when all is well, and is gone when not; what a killed merge left is removed."""
     private_dir(target.root.parent)
+    folder = RunFolder(target.root.parent / f".{target.root.name}.merging")
+    if who := holder(folder):
+        raise UsageError(f"{target.root} is being made by {who}", hint="wait for it, or stop it")
     try:
-        folder = Path(tempfile.mkdtemp(prefix=f".{target.root.name}.", dir=target.root.parent))
-    except OSError as error:
-        raise StateError(f"cannot write in {target.root.parent}: {error.strerror or error}") from None
-    try:
-        yield RunFolder(folder)
-        sync_folder(folder)
-        try:
-            folder.rename(target.root)
-        except OSError as error:
-            raise StateError(f"cannot make {target.root}: {error.strerror or error}") from None
+        with held(folder, None):
+            _empty(folder)
+            yield folder
+            sync_folder(folder.root)
+            folder.root.rename(target.root)
         sync_folder(target.root.parent)
+    except OSError as error:
+        raise StateError(f"cannot make {target.root}: {error.strerror or error}") from None
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(folder.root, ignore_errors=True)
+
+
+def _empty(folder: RunFolder) -> None:
+    for path in folder.root.iterdir():
+        if path != folder.lock:
+            path.unlink()
 
 
 def _copy(shards: Sequence[Shard], folder: RunFolder) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +20,9 @@ from hermes_engine.messages import Usage
 from hermes_engine.profiles import resolve
 from hermes_engine.protocols import AgentSpec
 from hermes_engine.settings import Overrides
+from tests.batch.ray_cluster import wait_until
 from tests.batch.support import Played, Ran, changed, dataset, fails, play, read_rows, thinks, uses
+from tests.e2e.program import hermes, start
 
 ROWS: list[Any] = [
     "a",
@@ -150,6 +153,47 @@ def test_a_shard_that_was_killed_gives_what_it_has(tmp_path: Path) -> None:
     again = play(tmp_path, player, run_name="all", resume=True)
     assert len(again.agents.prompts) == 2
     assert again.summary.counts["kept"] == 6
+
+
+def test_a_merge_that_is_killed_leaves_nothing_half_done_and_is_made_anew(tmp_path: Path) -> None:
+    dataset(tmp_path / "prompts.jsonl", ROWS)
+    for which in (1, 2, 3):
+        shard(tmp_path, which)
+    failed = tmp_path / "data" / "p3" / "failed.jsonl"
+    rows = failed.read_bytes() if failed.exists() else b""
+    failed.unlink(missing_ok=True)
+    os.mkfifo(failed)
+    merge = ["batch", "merge", "all", "p1", "p2", "p3"]
+    process = start(*merge, cwd=tmp_path)
+    held_open: list[int] = []
+    wait_until(lambda: held_open or _read_by_somebody(failed, held_open))
+    assert (tmp_path / "data" / ".all.merging" / "batch_0.jsonl").exists()
+    second = hermes(*merge, cwd=tmp_path)
+    assert (second.code, "data/all is being made by process" in second.err) == (2, True)
+    assert [line.split("\t")[0] for line in hermes("batch", "list", cwd=tmp_path).out.splitlines()] == [
+        "p1",
+        "p2",
+        "p3",
+    ]
+    process.kill()
+    process.communicate()
+    os.close(held_open.pop())
+    assert not (tmp_path / "data" / "all").exists()
+    failed.unlink()
+    failed.write_bytes(rows)
+    again = hermes(*merge, cwd=tmp_path)
+    assert (again.code, again.err) == (0, "")
+    assert "kept 8 · rejected 1 · failed 1 · invalid 1 · pending 0 · total 11" in again.out
+    assert sorted(path.name for path in (tmp_path / "data").iterdir()) == ["all", "p1", "p2", "p3"]
+
+
+def _read_by_somebody(pipe: Path, held_open: list[int]) -> bool:
+    """Whether somebody waits at a pipe to read it, who then waits on."""
+    try:
+        held_open.append(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
+    except OSError:
+        return False
+    return True
 
 
 def test_spending_on_rows_that_ran_again_is_not_lost(tmp_path: Path) -> None:
