@@ -132,6 +132,8 @@ def set_up(options: BatchOptions, resolved: Resolved) -> Setup:
     resolved, endpoints = _endpoints(resolved, options)
     for endpoint in endpoints:
         _check_cap(options, resolved, endpoint)
+    if moved := _moved(options, stored, endpoints[0]):
+        notes.append(moved)
     if left_out and not distribution.where_enabled:
         notes.append(f"never drawn, not enabled in the profile: {', '.join(left_out)}")
     surroundings, unboxed = _surroundings(options, settings, stored)
@@ -157,6 +159,14 @@ def set_up(options: BatchOptions, resolved: Resolved) -> Setup:
         options, resolved, folder, stored, endpoints, spec, distribution, odds, history, seed, tuple(notes),
         surroundings, unboxed,
     )  # fmt: skip
+
+
+def _moved(options: BatchOptions, stored: dict[str, Any], endpoint: Endpoint) -> str:
+    """That a resumed run asks another server than before, when no flag says so; "" when it does not."""
+    before = str(stored.get("endpoint", {}).get("base_url") or "")
+    if options.base_url or not before or MARK in before or before == endpoint.base_url:
+        return ""
+    return f"server: {before} until now, {endpoint.base_url} from here on"
 
 
 def _check_ray(options: BatchOptions) -> None:

@@ -60,7 +60,9 @@ class Runs:
     async def _start(self, options: BatchOptions, only: Collection[RowName] | None) -> str:
         from hermes_engine.batch.runner import BatchRun  # loads the whole batch, which a chat does without
 
-        name = options.run_name
+        name, url = options.run_name, self._resolved.overrides.base_url
+        if url and not options.resume and not options.base_url:  # the run goes on there, whatever resumes it
+            options = options.model_copy(update={"base_url": (url,)})
         if name in self._running:
             raise UsageError(f"the run {name} is at work", hint="stop it first, or give another name")
         agent = self._supervisor.add(

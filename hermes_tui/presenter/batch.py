@@ -115,6 +115,7 @@ def state_word(word: str) -> str:
         "queued": _("waits for another run"),
         "done": _("done"),
         "nothing": _("done, nothing kept"),
+        "open": _("not finished"),
         "interrupted": _("interrupted"),
         "stopped": _("stopped"),
         "failed": _("failed"),
@@ -126,8 +127,12 @@ def state_word(word: str) -> str:
 
 
 def run_word(state: str, told: Counters) -> str:
-    """A run's state as a stable word: "nothing" when it came to its end and kept no row."""
-    return "nothing" if state == "done" and told.total and not told.kept else state
+    """A run's state as a stable word: "nothing" when it came to its end and kept no row, "open" when only its failed
+    rows were run and others are left.
+    """
+    if state != "done" or not told.total:
+        return state
+    return "open" if told.waiting else "done" if told.kept else "nothing"
 
 
 def ended_words(event: BatchFinished) -> tuple[str, bool]:
@@ -229,7 +234,7 @@ class RunModel:
 
     @property
     def word(self) -> str:
-        """running | paused | queued | done | nothing | interrupted | stopped | failed | killed | new."""
+        """running | paused | queued | done | nothing | open | interrupted | stopped | failed | killed | new."""
         if self.floor is not None and not self.floor.begun:
             return "queued"
         if self.at_work:

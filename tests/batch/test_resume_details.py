@@ -9,9 +9,13 @@ from typing import Any
 import pytest
 
 from hermes_engine.errors import Interrupted
+from hermes_engine.events import Notice
 from hermes_engine.protocols import AgentSpec
+from tests.batch.served import run
 from tests.batch.support import Played, dataset, fails, play, thinks, uses
 from tests.batch.test_resume import again, first
+from tests.conftest import Serve
+from tests.server.scripted import say
 
 
 def test_a_kill_before_the_first_row_is_an_invocation_too(tmp_path: Path) -> None:
@@ -59,3 +63,17 @@ def test_f1_8_a_stop_while_a_long_dataset_is_read_ends_the_run_at_once(tmp_path:
         play(tmp_path, lambda prompt, spec: uses(), prepare=lambda run: run.stop())
     assert caught.value.exit_code == 130
     assert again(tmp_path, ["a"]).summary.exit_code == 0
+
+
+def test_another_server_than_before_is_named(serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, now = serve([say("Done.", "I think.")]), serve([say("Done.", "I think.")])
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    monkeypatch.setenv("OPENAI_BASE_URL", before.base_url)
+    run(tmp_path, "", ["a", "b"], max_samples=1)
+    monkeypatch.setenv("OPENAI_BASE_URL", now.base_url)
+    more = run(tmp_path, "", resume=True, max_samples=2)
+    told = [event.text for event in more.events if isinstance(event, Notice)]
+    assert f"server: {before.base_url} until now, {now.base_url} from here on" in told
+    assert more.counts == {"total": 2, "kept": 2}
+    same = run(tmp_path, "", resume=True)
+    assert not [event for event in same.events if isinstance(event, Notice) and event.text.startswith("server: ")]

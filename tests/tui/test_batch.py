@@ -222,6 +222,7 @@ async def test_failed_rows_run_again_while_it_runs_and_after(serve: Serve, tmp_p
         await app.shows("✓ 3 kept")
         await app.until(lambda: not run_screen(app).model.at_work)
         assert run_screen(app).model.counters().waiting == 1, "only failed rows were run"
+        await app.shows("■ not finished")
 
 
 async def test_a_row_is_read_live_and_others_as_they_are_recorded(serve: Serve, tmp_path: Path) -> None:
@@ -261,6 +262,22 @@ async def test_a_row_is_read_live_and_others_as_they_are_recorded(serve: Serve, 
         await app.until(lambda: isinstance(app.app.screen, RunScreen))
         await app.pilot.press("y")
         await app.shows("Copied 1 line")
+
+
+async def test_a_row_that_ends_while_it_is_opened_is_read_from_its_line(serve: Serve, tmp_path: Path) -> None:
+    server = serve([say("Well done.", "I think.", first_delay=1.5)])
+    async with live(settings(server), tmp_path, width=100) as app:
+        await begin(app, ["only one"], tmp_path)
+        await app.until(lambda: [row.live for row in run_screen(app).rows] == [True])
+        screen, (row,) = run_screen(app), run_screen(app).rows
+        await app.until(lambda: server.requests[0].ended is not None)
+        screen.follow._due = time.monotonic() + 3600  # its line is read when it is looked for, and not before
+        engine = app.desk.engine
+        assert engine is not None
+        await app.until(lambda: not engine.runs.names)
+        app.app.push_screen(TraceScreen(screen, row))
+        await app.shows("Well done.")
+        assert "Nothing was kept" not in app.screen
 
 
 async def test_an_export_is_a_new_file_and_an_answer_is_copied(serve: Serve, tmp_path: Path) -> None:

@@ -402,6 +402,7 @@ def test_batch_takes_the_flags_of_a_run(sit: Sit, tmp_path: Path) -> None:
         "filter": ["min_turns:1", "finished"], "model": "other",
     }  # fmt: skip
     assert {name: told[name] for name in wanted} == wanted
+    assert told["base_url"] == [server.base_url], "whoever resumes it asks the same server"
     assert [(seen.body["model"], seen.body["top_p"]) for seen in server.requests] == [("other", 0.5)]
     assert [item.text for item in complete("/batch p.jsonl --num-w", desk)] == ["--num_workers "]
     desk.until(lambda: not desk.engine.runs.names)

@@ -165,6 +165,7 @@ class Follow:
         self.model = RunModel(folder.name)
         self._watch: RunWatch | None = None
         self._due = 0.0
+        self._turn = asyncio.Lock()
         self._looking: asyncio.Task[None] | None = None
 
     def look(self) -> None:
@@ -175,15 +176,16 @@ class Follow:
 
     async def read(self) -> None:
         """Reads what is new, to its end."""
-        while True:
-            try:
-                look = await self._desk.off_loop(self._watching().look)
-            except OSError:  # the folder went away while it was read
-                return
-            engine = self._desk.engine
-            self.model.take(look, engine.runs.floor(self.model.name) if engine is not None else None)
-            if not look.more:
-                return
+        async with self._turn:
+            while True:
+                try:
+                    look = await self._desk.off_loop(self._watching().look)
+                except OSError:  # the folder went away while it was read
+                    return
+                engine = self._desk.engine
+                self.model.take(look, engine.runs.floor(self.model.name) if engine is not None else None)
+                if not look.more:
+                    return
 
     def _watching(self) -> RunWatch:
         if self._watch is None:

@@ -45,6 +45,7 @@ def sign_of(word: str, look: Look) -> tuple[str, Style]:
         "killed": (glyphs.bad, look.bad),
         "nothing": (glyphs.bad, look.bad),
         "interrupted": (glyphs.stopped, look.soft),
+        "open": (glyphs.stopped, look.soft),
     }.get(word, (glyphs.waiting, look.faint))
 
 

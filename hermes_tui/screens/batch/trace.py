@@ -123,7 +123,7 @@ class TraceScreen(BatchBase):
                     self._live = True
             if recent is None:
                 found = self.below.model.find(row.name, self.runs_book.now())
-                if found is not None and found.live:  # it has just ended, and its line is not read yet
+                if found is None or found.live:  # it has just ended, and its line is not read yet
                     await self.below.follow.read()
                     found = self.below.model.find(row.name, self.runs_book.now())
                 self.row = found or row
