@@ -95,6 +95,8 @@ def join(
         UsageError: what is named does not make one run; says what differs.
         StateError: a file cannot be read or written.
     """
+    if target.started:
+        raise UsageError(f"the run {target.root.name} exists already in {target.root.parent}", hint="take another name")
     target.check(resume=False)
     shards = _shards(runs)
     _check_equal(shards)

@@ -48,7 +48,7 @@ def merge(
     if counts["pending"]:
         where = "" if output_dir == Path("data") else f" --output_dir {output_dir}"
         err(_("go on with: hermes batch run --resume --run_name {run}{where}").format(run=name, where=where))
-    return 1 if joined.missing else 0
+    return 1 if counts["pending"] else 0
 
 
 def _folder(output_dir: Path, run: str) -> RunFolder:

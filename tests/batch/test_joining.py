@@ -247,8 +247,9 @@ def test_what_makes_no_whole_is_refused(tmp_path: Path) -> None:
         merged(tmp_path, "p1", "copy")
     with pytest.raises(UsageError, match=r"is shard 1/2 and .* is 1/3: not of one division"):
         merged(tmp_path, "p1", "half")
-    with pytest.raises(UsageError, match="exists already"):
+    with pytest.raises(UsageError, match="exists already in") as there:
         join(RunFolder(tmp_path / "data" / "p2"), [RunFolder(tmp_path / "data" / "p1")], resolve(Overrides()))
+    assert there.value.hint == "take another name"
     with held(RunFolder(tmp_path / "data" / "p2"), None), pytest.raises(UsageError, match="p2 is being worked by"):
         merged(tmp_path, "p1", "p2")
     moved = tmp_path / "moved.jsonl"

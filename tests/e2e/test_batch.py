@@ -118,7 +118,12 @@ def test_shards_are_merged_and_the_missing_one_is_worked_by_a_resume(tmp_path: P
     rows = read_rows(tmp_path / "data" / "whole" / "trajectories.jsonl")
     assert [row["prompt_index"] for row in rows] == list(range(7))
     again = hermes("batch", "merge", "whole", "part1", cwd=tmp_path)
-    assert (again.code, "exists already" in again.err) == (2, True)
+    assert (again.code, "exists already in data — take another name" in again.err) == (2, True)
+    assert hermes(*base, "--run_name=part2", "--shard=2/3", cwd=tmp_path).code == 0
+    batch = tmp_path / "data" / "part2" / "batch_0.jsonl"
+    batch.write_bytes(batch.read_bytes().splitlines(keepends=True)[0])
+    half = hermes("batch", "merge", "half", "part1", "part2", "part3", cwd=tmp_path)
+    assert (half.code, "pending 1 " in half.out, "--resume --run_name half" in half.err) == (1, True, True)
 
 
 @pytest.mark.parametrize(
