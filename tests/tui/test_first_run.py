@@ -108,6 +108,42 @@ async def test_of_several_models_one_is_asked_for(
     assert server.requests[0].body["model"] == "large"
 
 
+def openai_at(monkeypatch: pytest.MonkeyPatch, server: ScriptedServer) -> None:
+    """The server stands where OpenAI's own is."""
+    monkeypatch.setattr(setup, "keys_in", lambda env: [setup.Place("openai", "OpenAI", server.base_url)])
+
+
+async def test_a_key_of_the_environment_is_asked_for_its_models(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = serve([say("ok"), say("it works")], models={"small": {}, "large": {}})
+    openai_at(monkeypatch, server)
+    async with live(nothing({"OPENAI_API_KEY": "sk-env-42"}), tmp_path) as app:
+        await card(app)
+        await app.pilot.press("1")
+        await app.shows("Which model?")
+        await app.pilot.press(*"lar", "enter")
+        await app.ready()
+        await app.say("hello")
+        await app.shows("it works")
+    assert server.others[0].headers["authorization"] == "Bearer sk-env-42"
+    assert [seen.body["model"] for seen in server.requests] == ["large", "large"]
+    assert not Home.from_env().dotenv.exists()
+
+
+async def test_a_refused_key_of_the_environment_is_said_in_the_card(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = serve([say("never")], others={"/v1/models": status(401)})
+    openai_at(monkeypatch, server)
+    async with live(nothing({"OPENAI_API_KEY": "sk-old"}), tmp_path) as app:
+        await card(app)
+        await app.pilot.press("1")
+        await app.shows("✗ 401: the key was refused")
+        assert "No model is set up yet" in app.screen
+    assert not server.requests
+
+
 async def test_a_refused_key_is_said_plainly_and_nothing_is_kept(serve: Serve, tmp_path: Path) -> None:
     server = serve([status(401, {"error": {"message": "no such key"}})])
     async with live(nothing(), tmp_path) as app:

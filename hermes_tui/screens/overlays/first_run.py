@@ -129,7 +129,12 @@ class FirstRun(Card):
         if found is None:
             place = await typed_place(self.app, self._desk, self._resolved, self._tell)
         else:
-            place, fault = await answering(self.app, self._desk, self._resolved, found, self._tell)
+            if key := setup.key_for(found, self._env):
+                self._tell(_("Asking {name} for its models…").format(name=found.name))
+                models, fault = await setup.list_models(found.base_url, key)
+                found = found.with_models(models)
+            if not fault:
+                place, fault = await answering(self.app, self._desk, self._resolved, found, self._tell)
         if place is None:
             self.query_one(".note", Static).update(_fault(self, fault) if fault else Text(self._note))
             return False

@@ -68,6 +68,13 @@ def keys_in(env: Mapping[str, str]) -> list[Place]:
     return found
 
 
+def key_for(place: Place, env: Mapping[str, str]) -> str:
+    """The key in the environment for a place whose models have to be asked for, else "": only OpenRouter has the
+    default one.
+    """
+    return env.get("OPENAI_API_KEY", "") if place.id == "openai" else ""
+
+
 async def find_servers(ports: Sequence[tuple[str, int]] = SERVERS) -> list[Place]:
     """Servers on this machine that list models; each is given 300 ms."""
 
