@@ -251,11 +251,13 @@ class Limits:
         max_turns: requests to the model in one turn.
         timeout_seconds: wall time of one turn.
         max_cost_usd: money of one turn.
+        max_total_tokens: tokens of one turn, asked and said.
     """
 
     max_turns: int | None = 90
     timeout_seconds: float | None = None
     max_cost_usd: float | None = None
+    max_total_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

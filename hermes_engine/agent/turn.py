@@ -55,6 +55,12 @@ class Turn:
                 limit="budget",
                 hint="raise limits.max_cost_usd",
             )
+        if limits.max_total_tokens is not None and self.usage.total_tokens >= limits.max_total_tokens:
+            raise LimitReached(
+                f"token cap: {self.usage.total_tokens:,} of {limits.max_total_tokens:,} used",
+                limit="budget",
+                hint="raise the cap",
+            )
 
     def asks_again(self) -> bool:
         """Grants one request more, in which the answer is asked for again; False when that was done already."""

@@ -69,6 +69,8 @@ class Crew:
     recording: Recording | None = None
     stopped_for_all: bool = False
     """The run ends because every row is refused for the same reason."""
+    capped: bool = False
+    """The run ends because a cap on what it uses is reached."""
     untold: int = 0
     """Rows in a row whose usage, which a cap counts, the server did not tell."""
     losses: Counter[str] = field(default_factory=Counter)
@@ -96,6 +98,7 @@ class Crew:
         again = settled = False
         try:
             result = await self._worked(row, at_work)
+            at_work.counted = True
             again = result.stop_reason == "timeout" and self.outage.seconds > paused
             if not again:
                 settled = True
@@ -133,12 +136,22 @@ class Crew:
         return result
 
     def _job(self) -> Job:
-        """The job, with what is left of the run's cost cap as the row's own."""
-        cap = self.options.max_cost_usd
-        if cap is None:
+        """The job, with what is left of the run's caps as the row's own."""
+        cap, most = self.options.max_cost_usd, self.options.max_total_tokens
+        if cap is None and most is None:
             return self.job
-        limits = dataclasses.replace(self.job.spec.limits, max_cost_usd=max(0.0, cap - self.books.spent.cost_usd))
+        cost, tokens = self._used()
+        limits = dataclasses.replace(
+            self.job.spec.limits,
+            max_cost_usd=None if cap is None else max(0.0, cap - cost),
+            max_total_tokens=None if most is None else max(0, most - tokens),
+        )
         return dataclasses.replace(self.job, spec=dataclasses.replace(self.job.spec, limits=limits))
+
+    def _used(self) -> tuple[float, int]:
+        """US dollars and tokens of the run until now, those of the rows in flight among them."""
+        spent, (cost, tokens) = self.books.spent, self.floor.spending
+        return spent.cost_usd + cost, spent.total_tokens + tokens
 
     async def _settle(self, task: Task, row: Row, result: RowResult) -> None:
         self.books.meet(result)
@@ -208,15 +221,22 @@ class Crew:
 
     def check_caps(self) -> None:
         """Ends the run when a cap is reached, or cannot be kept, and rows still wait."""
-        options, spent = self.options, self.books.spent
         if not self.schedule.waiting:
             return
         if self.untold >= UNTOLD_USAGES:
             self.stop("the server does not tell what rows use, so the cap cannot be kept; leave the cap out to go on")
-        elif options.max_cost_usd is not None and spent.cost_usd >= options.max_cost_usd:
-            self.stop(f"the cost cap is reached: ${spent.cost_usd:.4f} of ${options.max_cost_usd:.4f}")
-        elif options.max_total_tokens is not None and spent.total_tokens >= options.max_total_tokens:
-            self.stop(f"the token cap is reached: {spent.total_tokens:,} of {options.max_total_tokens:,}")
+        elif reason := self.cap_reached():
+            self.capped = True
+            self.stop(reason)
+
+    def cap_reached(self) -> str:
+        """Which cap is reached, and how far what was in flight went beyond it; "" for none."""
+        options, (cost, tokens) = self.options, self._used()
+        if options.max_cost_usd is not None and cost >= options.max_cost_usd:
+            return f"the cost cap is reached: ${cost:.4f} of ${options.max_cost_usd:.4f}"
+        if options.max_total_tokens is not None and tokens >= options.max_total_tokens:
+            return f"the token cap is reached: {tokens:,} of {options.max_total_tokens:,}"
+        return ""
 
     def _tell_end(self, row: Row, outcome: str, reason: str, result: RowResult | None) -> None:
         ended = result or RowResult("cancelled")

@@ -54,20 +54,22 @@ class RowAtWork:
     Attributes:
         index, sample, prompt: which row; the first line of what is asked.
         began, heard: seconds since the epoch: its start, its last event.
-        turns, tools, tokens: requests, calls, tokens so far.
+        turns, tools, tokens, cost: requests, calls, tokens, US dollars so far.
+        counted: whether what it used is in the run's account already.
         retries: how often requests were sent again.
         words: what it does now, one line.
     """
 
     __slots__ = (
-        "_floor", "_next", "_recent", "_speak", "_talk", "_watcher", "began", "heard", "index", "prompt", "retries",
-        "sample", "tokens", "tools", "turns", "words",
+        "_floor", "_next", "_recent", "_speak", "_talk", "_watcher", "began", "cost", "counted", "heard", "index",
+        "prompt", "retries", "sample", "tokens", "tools", "turns", "words",
     )  # fmt: skip
 
     def __init__(self, row: Row, prompt: str, floor: Floor, hear: Sink) -> None:
         self.index, self.sample, self.prompt = row.index, row.sample, prompt
         self.began = self.heard = Emitter.clock()
         self.turns = self.tools = self.tokens = self.retries = 0
+        self.cost, self.counted = 0.0, False
         self.words = ""
         self._floor, self._next = floor, hear
         self._talk: Talk | None = None
@@ -111,6 +113,7 @@ class RowAtWork:
             self._floor.note_tool(event.name, event.seconds)
         elif isinstance(event, UsageReported):
             self.tokens += event.usage.total_tokens
+            self.cost += event.usage.cost_usd
         elif isinstance(event, StepRetried):
             self.retries += 1
             self.words = f"tried {event.attempt}×: {event.reason}"[:_WORDS]
@@ -158,6 +161,12 @@ class Floor:
     def rows(self) -> tuple[RowAtWork, ...]:
         """The rows in flight, in the order of their beginning."""
         return tuple(self._rows.values())
+
+    @property
+    def spending(self) -> tuple[float, int]:
+        """US dollars and tokens of the rows in flight that are in no account yet."""
+        rows = [row for row in self.rows if not row.counted]
+        return sum(row.cost for row in rows), sum(row.tokens for row in rows)
 
     def row(self, name: RowName) -> RowAtWork | None:
         """A row in flight."""

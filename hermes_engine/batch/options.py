@@ -117,6 +117,8 @@ class BatchOptions(BaseModel):
     """US dollars the whole run may cost; needs a known price."""
     max_total_tokens: int | None = Field(None, ge=1)
     """Tokens the whole run may use."""
+    max_seconds: float | None = Field(None, gt=0, allow_inf_nan=False)
+    """Seconds one invocation may take; then rows in flight get a moment to end, as after Ctrl+C."""
     requests_per_minute: float | None = Field(None, gt=0, allow_inf_nan=False)
     """Requests to the model, over all workers."""
     tokens_per_minute: float | None = Field(None, gt=0, allow_inf_nan=False)

@@ -112,7 +112,7 @@ class BatchRun:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._asked: State | None = None
         self._reason = ""
-        self._at_once = False
+        self._at_once = self._time_is_up = False
         self._stopping = asyncio.Event()
         self._schedule: Schedule | None = None
         self._steering: Steering | None = None
@@ -232,7 +232,7 @@ class BatchRun:
             counts=counts,
         )
         fault: HermesError | None = None
-        ticker = asyncio.create_task(self._tick(crew.writer, setup))
+        ticker = asyncio.create_task(self._tick(crew, setup))
         try:
             await crew.writer.tick()
             await self._all_rows(crew, Steering(crew, plan), ticker)
@@ -335,20 +335,20 @@ class BatchRun:
     async def _grace(self, all_ended: asyncio.Task[bool], ticker: asyncio.Task[None]) -> None:
         """Lets rows in flight end by themselves; a second wish to stop ends that.
 
-        They get a moment when a person asked; all their time when the run ends itself, for they are paid for.
+        They get a moment when a person asked or the time is up; all their time else, for they are paid for.
         """
         loop = asyncio.get_running_loop()
         end: float | None = None
         while not self._at_once and (end is None or loop.time() < end):
-            if end is None and self._asked == "interrupted":
+            if end is None and (self._asked == "interrupted" or self._time_is_up):
                 end = loop.time() + GRACE
             done, _ = await asyncio.wait({all_ended, ticker}, timeout=0.1, return_when=asyncio.FIRST_COMPLETED)
             if done:
                 return
 
-    async def _tick(self, writer: Writer, setup: Setup) -> None:
-        """Once a second: the index files, and whether another process asked the run to stop."""
-        told = self.floor.notice
+    async def _tick(self, crew: Crew, setup: Setup) -> None:
+        """Once a second: the index files, whether another process asked the run to stop, whether its time is up."""
+        writer, told, most = crew.writer, self.floor.notice, setup.options.max_seconds
         while True:
             await asyncio.sleep(_TICK)
             if self.floor.notice is not told:
@@ -357,10 +357,15 @@ class BatchRun:
             await writer.tick()
             if setup.folder.stop_asked():
                 self.stop()
+            if most is not None and crew.books.seconds >= most and not self._time_is_up:
+                self._time_is_up = True
+                self._stop_itself(f"the time cap is reached: {most:g} s")
 
     def _ended(self, crew: Crew, setup: Setup, plan: Plan, fault: HermesError | None) -> BatchSummary:
         books, writer = crew.books, crew.writer
         books.state, books.reason = ("failed", fault.line) if fault else (self._asked or "done", self._reason)
+        if books.state == "stopped" and crew.capped:
+            books.reason = crew.cap_reached()  # with what rows in flight used meanwhile
         merged = False
         try:
             if not self._at_once or fault is not None:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hermes_engine.batch.runner import BatchRun
 from hermes_engine.errors import ConfigError, NotConfigured, UnknownName, UsageError
 from hermes_engine.messages import Usage
+from hermes_engine.protocols import AgentSpec
+from tests.batch.served import run
 from tests.batch.support import Played, adds_up, by_prompt, dataset, fails, play, thinks
+from tests.conftest import Serve
+from tests.server.scripted import Answer, Seen, call, hang, say
 
 
 def test_caps_on_tokens_and_cost_end_the_run(tmp_path: Path) -> None:
@@ -25,6 +32,66 @@ def test_caps_on_tokens_and_cost_end_the_run(tmp_path: Path) -> None:
     assert again.agents.prompts == []
     ran = play(tmp_path, lambda prompt, spec: costly, num_workers=1, max_total_tokens=301, run_name="two")
     assert len(ran.agents.prompts) == 3
+
+
+def test_what_rows_in_flight_use_beyond_a_cap_is_bounded_and_told(serve: Serve, tmp_path: Path) -> None:
+    """Eight rows of many steps: each may use what was left when it began, and the last word tells what it came to."""
+
+    def script(seen: Seen) -> Answer:
+        return call("terminal", {"command": "true"}, reasoning="On.", usage=usage, first_delay=0.05)
+
+    usage = {"prompt_tokens": 900, "completion_tokens": 100, "total_tokens": 1000}
+    server = serve(script)
+    done = run(
+        tmp_path, server, [f"p{n}" for n in range(40)], num_workers=8, max_turns=1000, max_total_tokens=5000,
+        toolsets=("terminal",),
+    )  # fmt: skip
+    used = done.statistics["spent"]["total_tokens"]
+    assert done.summary.state == "stopped"
+    assert done.summary.reason == f"the token cap is reached: {used:,} of 5,000"
+    assert used == 1000 * len(server.requests)
+    assert 5000 <= used <= 8 * 5000
+    assert done.counts["kept"] == 8
+    assert {row["stop_reason"] for row in done.rows()} == {"budget"}
+    served = len(server.requests)
+    again = run(tmp_path, server, resume=True)
+    assert (again.summary.state, len(server.requests)) == ("stopped", served)
+
+
+def test_rows_begin_with_what_those_in_flight_have_left(tmp_path: Path) -> None:
+    dataset(tmp_path / "prompts.jsonl", ["long", "a", "b", "c"])
+    costly = Played(thinks().messages, usage=Usage(100, 50, 0, True, 0.25, True))
+    runs: list[BatchRun] = []
+
+    async def long(prompt: str, spec: AgentSpec) -> Played:
+        (at_work,) = [row for row in runs[0].floor.rows if row.prompt == "long"]
+        at_work.cost = 1.0  # as its first replies would have told
+        while runs[0].floor.counts["kept"] < 2:
+            await asyncio.sleep(0.01)
+        return Played(thinks().messages, usage=Usage(100, 50, 0, True, 1.0, True))
+
+    def player(prompt: str, spec: AgentSpec) -> Any:
+        return long(prompt, spec) if prompt == "long" else costly
+
+    ran = play(tmp_path, player, prepare=runs.append, num_workers=2, max_cost_usd=1.5)
+    left = [spec.limits.max_cost_usd for spec in ran.agents.specs]
+    assert left == [1.5, 1.5, pytest.approx(0.25)] or left == [1.5, pytest.approx(0.5), pytest.approx(0.25)]
+    assert ran.summary.reason == "the cost cap is reached: $1.5000 of $1.5000"
+    assert ran.summary.counts["pending"] == 1
+    adds_up(ran)
+
+
+def test_a_cap_on_time_ends_the_run_in_order(serve: Serve, tmp_path: Path) -> None:
+    server = serve([say("Done.", "I think."), hang(60)])
+    began = time.monotonic()
+    done = run(tmp_path, server, ["a", "b", "c"], num_workers=1, max_seconds=6)
+    assert time.monotonic() - began < 30
+    assert (done.summary.state, done.summary.exit_code) == ("stopped", 1)
+    assert done.summary.reason == "the time cap is reached: 6 s"
+    assert done.counts == {"total": 3, "kept": 1, "pending": 2}
+    assert len(done.rows()) == 1
+    server.script = [say("Done.", "I think.")]
+    assert run(tmp_path, server, resume=True, max_seconds=60).counts == {"total": 3, "kept": 3}
 
 
 def test_a_cost_cap_needs_a_price(tmp_path: Path) -> None:
