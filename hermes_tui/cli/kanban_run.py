@@ -8,27 +8,27 @@ import contextlib
 import queue
 import sys
 import threading
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from hermes_engine.events import CardChanged, Event
+from hermes_engine.events import CardChanged, Event, to_json
 from hermes_tui.cleaning import one_line
 from hermes_tui.cli.asking import sure
 from hermes_tui.cli.flags import Flags, here, resolve, takes
 from hermes_tui.cli.presses import stopping
 from hermes_tui.cli.shape import Verb
 from hermes_tui.printing.lines import EventLines
-from hermes_tui.printing.records import out_json
+from hermes_tui.printing.records import out_json, out_json_line
 from hermes_tui.printing.streams import err, is_terminal, out
-from hermes_tui.texts import _
+from hermes_tui.texts import _, ngettext
 
 if TYPE_CHECKING:
     from hermes_engine.board import CardDraft
     from hermes_engine.session import Engine
 
-T = TypeVar("T")
+Inbox = queue.SimpleQueue[Event | None]
 _BOARD = "hermes.kanban.board"
 
 
@@ -39,15 +39,24 @@ _BOARD = "hermes.kanban.board"
 @click.option("--workers", type=click.IntRange(1), help=_("Cards at work at once (default: kanban.max_workers)."))
 @click.option("--once", is_flag=True, help=_("End when nothing is ready or running here."))
 @click.option("--isolation", type=click.Choice(("inprocess", "process")), help=_("Where workers run."))
+@click.option("--json", "as_json", is_flag=True, help=_("One event a line on standard output."))
 @click.option("--quiet", is_flag=True, help=_("Errors only."))
 def run(
-    flags: Flags, board: str, assignee: str | None, workers: int | None, once: bool, isolation: str | None, quiet: bool
+    flags: Flags,
+    board: str,
+    assignee: str | None,
+    workers: int | None,
+    once: bool,
+    isolation: str | None,
+    as_json: bool,
+    quiet: bool,
 ) -> int:
     """Work the board without the app; ends with 1 when cards were left blocked."""
     from hermes_tui.leaving_behind import worker_process
 
     slug, cwd = _slug(board), here()
-    with _engine(flags, quiet=quiet) as engine, stopping(engine.kanban.halt) as presses:
+    tell = _tell_events if as_json else _tell
+    with _engine(flags, None if quiet and not as_json else tell) as engine, stopping(engine.kanban.halt) as presses:
         blocked = engine.kanban.work(
             slug,
             cwd=cwd,
@@ -60,7 +69,8 @@ def run(
         err(_("hermes: interrupted; cards that were at work wait anew"))
         return 130
     if blocked:
-        err(_("hermes: {n} cards are blocked: hermes kanban list --status blocked").format(n=blocked))
+        told = ngettext("{n} card is blocked", "{n} cards are blocked", blocked).format(n=blocked)
+        err(f"hermes: {told}: hermes kanban list --status blocked")
     return 1 if blocked else 0
 
 
@@ -74,7 +84,7 @@ def work(flags: Flags, board: str, excused: bool) -> int:
     from hermes_engine.work.isolated import SERVER_DOWN
 
     token = sys.stdin.readline().strip()
-    with _engine(flags, quiet=False) as engine, stopping(engine.kanban.halt):
+    with _engine(flags, _tell) as engine, stopping(engine.kanban.halt):
         try:
             down = engine.kanban.work_card(board, token, cwd=here(), excused=excused)
         except RunOver:
@@ -91,7 +101,7 @@ def work(flags: Flags, board: str, excused: bool) -> int:
 def plan(flags: Flags, goal: str, board: str, yes: bool, as_json: bool) -> int:
     """Turn a goal into cards: shows them first, creates them when you say so."""
     slug, cwd = _slug(board), here()
-    with _engine(flags, quiet=True) as engine:
+    with _engine(flags, None) as engine:
         drafts = engine.kanban.plan(goal, cwd=cwd)
         wanted = yes
         if not as_json:
@@ -132,14 +142,15 @@ def _slug(board: str) -> str:
 
 
 @contextlib.contextmanager
-def _engine(flags: Flags, *, quiet: bool) -> Iterator[Engine]:
-    """An engine whose workers' progress is told on standard error."""
+def _engine(flags: Flags, tell: Callable[[Inbox], None] | None) -> Iterator[Engine]:
+    """An engine whose workers' progress is told by `tell`, on a thread of its own; None: not at all."""
     resolved = resolve(flags)
     from hermes_engine.session import Engine
 
-    inbox: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
-    engine = Engine(resolved, (lambda event: None) if quiet else inbox.put, attended=False)
-    teller = threading.Thread(target=_tell, args=(inbox,), name="hermes-lines", daemon=True)
+    inbox: Inbox = queue.SimpleQueue()
+    engine = Engine(resolved, (lambda event: None) if tell is None else inbox.put, attended=False)
+    lost: list[OSError] = []
+    teller = threading.Thread(target=_told, args=(tell or _tell, inbox, lost), name="hermes-lines", daemon=True)
     teller.start()
     engine.start()
     try:
@@ -148,12 +159,28 @@ def _engine(flags: Flags, *, quiet: bool) -> Iterator[Engine]:
         engine.close()
         inbox.put(None)
         teller.join(2)
+    if lost:
+        raise lost[0]
 
 
-def _tell(inbox: queue.SimpleQueue[Event | None]) -> None:
+def _told(tell: Callable[[Inbox], None], inbox: Inbox, lost: list[OSError]) -> None:
+    try:
+        tell(inbox)
+    except OSError as fault:  # the work goes on without its reader
+        lost.append(fault)
+        while inbox.get() is not None:
+            pass
+
+
+def _tell(inbox: Inbox) -> None:
     lines = EventLines("", answers=False, children=True)
     while (event := inbox.get()) is not None:
         if isinstance(event, CardChanged):
             err(f"{event.card} {event.status}", style="dim")
         for line in lines.feed(event):
             err(line.text, style=line.style)
+
+
+def _tell_events(inbox: Inbox) -> None:
+    while (event := inbox.get()) is not None:
+        out_json_line(to_json(event))

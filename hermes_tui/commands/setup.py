@@ -184,6 +184,8 @@ def shown_value(value: Any) -> str:
         return "null"
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(shown_value(item) for item in value) + "]"
     return "{}" if value == {} else str(value)

@@ -121,6 +121,7 @@ def test_f6_6_clone_takes_no_keys(isolated_home: Path) -> None:
 def test_config_path_get_set_check(isolated_home: Path) -> None:
     assert hermes("config", "path").out == f"{isolated_home / 'config.yaml'}\n"
     assert hermes("config", "get", "limits.max_turns").out == "90\n"
+    assert hermes("config", "get", "delegation.timeout_seconds").out == "900\n"
     assert hermes("config", "set", "limits.max_turns", "40").code == 0
     assert hermes("config", "get", "limits.max_turns", "--json").json == 40
     assert ["limits.max_turns", "40"] in hermes("config", "get").rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -249,8 +250,32 @@ def test_progress_names_the_card_and_its_worker(serve: Serve, home: Path, work: 
     assert any("default-k1" in line and "k1 first" in line for line in lines), complaint
     assert "k1 running" in lines
     assert "k1 blocked" in lines
-    assert "hermes: 1 cards are blocked: hermes kanban list --status blocked" in lines
+    assert "hermes: 1 card is blocked: hermes kanban list --status blocked" in lines
     assert "\x1b" not in complaint
+
+
+def test_events_as_json_are_the_only_thing_on_standard_output(serve: Serve, home: Path, work: Path) -> None:
+    assert hermes("kanban", "create", "first").code == 0
+    server = serve([call("kanban_complete", {"summary": "done it"})])
+    program = run_board(server, work, "--once", "--json")
+    output, complaint = program.communicate(timeout=60)
+    assert (program.returncode, complaint) == (0, b"")
+    events = [json.loads(line) for line in output.splitlines()]
+    assert [event["status"] for event in events if event["type"] == "CardChanged"] == ["running", "done"]
+    assert {"AgentStarted", "TurnFinished", "AgentFinished"} <= {event["type"] for event in events}
+
+
+def test_a_board_whose_reader_leaves_is_worked_on(serve: Serve, home: Path, work: Path) -> None:
+    assert hermes("kanban", "create", "first").code == 0
+    server = serve([call("kanban_complete", {"summary": "done it"})])
+    program = run_board(server, work, "--once", "--json")
+    assert program.stdout is not None
+    program.stdout.close()
+    assert program.wait(60) == 1
+    assert program.stderr is not None
+    assert program.stderr.read() == b""
+    program.stderr.close()
+    assert hermes("kanban", "show", "k1", "--json").json["status"] == "done"
 
 
 def test_once_ends_when_only_what_it_cannot_work_is_left(
