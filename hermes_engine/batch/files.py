@@ -84,7 +84,7 @@ def read_lines(path: Path, on_bad: Callable[[int], None] | None = None) -> Itera
     offset = 0
     try:
         while line := stream.readline():
-            value = _object(line)
+            value = object_of(line)
             if value is None:
                 stream.close()
                 bad = _take_out_bad(path)
@@ -120,7 +120,7 @@ def _take_out_bad(path: Path) -> int:
     bad: list[bytes] = []
     with replacing(path) as target, path.open("rb") as source:
         for line in source:
-            if _object(line) is None:
+            if object_of(line) is None:
                 bad.append(line)
             else:
                 target.write(line)
@@ -130,7 +130,8 @@ def _take_out_bad(path: Path) -> int:
     return len(bad)
 
 
-def _object(line: bytes) -> dict[str, Any] | None:
+def object_of(line: bytes) -> dict[str, Any] | None:
+    """The object in a line; None when there is none."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from hermes_engine.batch.export.kept import kept_rows
-from hermes_engine.batch.files import replacing
 from hermes_engine.batch.folder import RunFolder
 from hermes_engine.batch.job import Record
 from hermes_engine.batch.ledger import identity
 from hermes_engine.batch.quality import Quality
+from hermes_engine.batch.targets import writing
 from hermes_engine.cleaning import one_line
 
 EXAMPLES = 3
@@ -67,7 +67,7 @@ def preview(folder: RunFolder, wanted: Sequence[str], target: Path | None = None
     together = Quality(wanted)
     told = Preview(0, 0, [dropped for dropped, _ in alone])
     with contextlib.ExitStack() as stack:
-        stream = stack.enter_context(replacing(target)) if target else None
+        stream = stack.enter_context(writing(target, folder)) if target else None
         for _path, _offset, line, record in kept_rows(folder):
             told.rows += 1
             for dropped, quality in alone:

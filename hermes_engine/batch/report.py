@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hermes_engine.batch.export.kept import settled_rows
-from hermes_engine.batch.files import replacing
 from hermes_engine.batch.folder import RunFolder
 from hermes_engine.batch.job import Record
 from hermes_engine.batch.overview import RunState, run_state
 from hermes_engine.batch.quality import turns_in
+from hermes_engine.batch.targets import writing
 
 EMBEDDED = 500
 """Rows whose conversations stand in the page."""
@@ -71,6 +71,6 @@ def write_report(folder: RunFolder, target: Path) -> Told:
     from hermes_engine.batch.report_page import page
 
     told = gather(folder)
-    with replacing(target) as stream:
+    with writing(target, folder) as stream:
         stream.write(page(told).encode("utf-8", "replace"))
     return told

@@ -8,6 +8,7 @@ import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import SupportsFloat
 
 from hermes_engine.batch.job import Record
 from hermes_engine.cleaning import one_line
@@ -43,7 +44,7 @@ def load_reward(name: str) -> Reward:
                 f"--reward: there is no module {error.name} in this folder, nor an installed one"
             ) from None
         raise UsageError(f"--reward: {module_name} cannot be loaded: {_said(error)}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UsageError(f"--reward: {module_name} cannot be loaded: {_said(error)}") from error
     function = getattr(module, function_name, None)
     if not callable(function):
@@ -61,13 +62,22 @@ def scored(reward: Reward | None, record: Record) -> float:
     if reward is None:
         return 1.0 if record.get("completed") else 0.0
     try:
-        score = reward(copy.deepcopy(record))
-    except Exception as error:
+        given = reward(copy.deepcopy(record))
+    except (Exception, SystemExit) as error:
         raise NoScore(_said(error)) from error
-    if not isinstance(score, int | float) or not math.isfinite(score):
-        raise NoScore(f"the reward gave {one_line(repr(score), _SHOWN)}, no finite number")
-    return float(score)
+    score = _number(given)
+    if not math.isfinite(score):
+        raise NoScore(f"the reward gave {one_line(repr(given), _SHOWN)}, no finite number")
+    return score
 
 
-def _said(error: Exception) -> str:
+def _number(given: object) -> float:
+    """What a function gave as a number, those of numpy and torch among them; NaN when it is none."""
+    try:
+        return float(given) if isinstance(given, SupportsFloat) else math.nan
+    except Exception:
+        return math.nan
+
+
+def _said(error: BaseException) -> str:
     return one_line(f"{type(error).__name__}: {error}", _SHOWN)

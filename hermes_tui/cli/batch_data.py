@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from hermes_engine.errors import UnknownName, UsageError
+from hermes_engine.errors import HermesError, Interrupted, UnknownName, UsageError
+from hermes_tui.cli.border import INTERRUPTED, leave
+from hermes_tui.cli.presses import listening
 from hermes_tui.cli.shape import Verb
 from hermes_tui.printing.streams import OutputLost, err, out
 from hermes_tui.texts import _
 
 if TYPE_CHECKING:
+    from hermes_engine.batch.export.feed import Fed
     from hermes_engine.batch.export.groups import Groups
     from hermes_engine.batch.folder import RunFolder
 
@@ -57,10 +61,13 @@ def export(
     chosen = form_of(form, folder.settings().get("tools", []), FormOptions(arguments, tools, tokenizer, folder))
     if reward is not None and form != "atropos":
         raise UsageError(_("--reward counts for --format atropos only"))
-    groups = _groups(chosen, reward, everything=everything) if form == "atropos" else None
+    if sys.stdout is None and str(output or "-") == "-":
+        raise OutputLost(OSError("it is closed"))
     target: Any = output if output is not None and str(output) != "-" else sys.stdout.buffer
     try:
-        told = write(folder, chosen, target, everything=everything, groups=groups)
+        with contextlib.redirect_stdout(sys.stderr):  # a reward that prints writes nothing between the rows
+            groups = _groups(chosen, reward, everything=everything) if form == "atropos" else None
+            told = write(folder, chosen, target, everything=everything, groups=groups)
     except OSError as fault:
         if isinstance(fault, BrokenPipeError) or fault.filename or isinstance(target, Path):
             raise
@@ -78,24 +85,57 @@ def export(
 @click.option("--all", "everything", is_flag=True, help="Also rows that ended before they were done, with score 0.")
 @click.option("--reward", help="module:function that gives a record its score.")
 @click.option("--wait", type=click.FloatRange(0, min_open=True), default=600.0, help="Seconds to wait for the trainer.")
+@click.option("--skip", type=click.IntRange(0), default=0, help="Pass over so many groups: those sent before.")
 @output_dir_option
 def feed(
-    run_name: str, url: str, tokenizer: Path | None, everything: bool, reward: str | None, wait: float, output_dir: Path
-) -> int:
+    run_name: str, url: str, tokenizer: Path | None, everything: bool, reward: str | None, wait: float, skip: int,
+    output_dir: Path,
+) -> int:  # fmt: skip
     """Send a run's rows to a running Atropos server, as groups of tokens, masks and scores."""
     from hermes_engine.batch.export.atropos import atropos_of
+    from hermes_engine.batch.export.feed import Fed
     from hermes_engine.batch.export.feed import feed as send
 
     folder = found_run(output_dir, run_name)
     groups = _groups(atropos_of(folder, tokenizer), reward, everything=everything)
-    fed = asyncio.run(send(folder, url, groups, wait=wait, tell=groups.tell))
+    fed = Fed()
+    try:
+        asyncio.run(_stoppable(send(folder, url, groups, fed, skip=skip, wait=wait, tell=groups.tell)))
+    except asyncio.CancelledError:
+        _tell_broken_off(fed, skip)
+        raise Interrupted(_("stopped")) from None
+    except HermesError:
+        _tell_broken_off(fed, skip)
+        raise
     out(_("sent {n} groups").format(n=fed.sent))
     _tell_left_out(fed.skipped)
     _tell_notes(groups)
     if fed.remainder:
         line = _("{n} of them fill no whole batch of {size} and wait at the server")
         err(line.format(n=fed.remainder, size=fed.batch_size))
-    return 0 if fed.sent else 1
+    return 0 if fed.sent or skip else 1
+
+
+async def _stoppable(work: Coroutine[Any, Any, None]) -> None:
+    """Does the work; Ctrl+C, TERM and HUP cancel it, a second one ends the process."""
+    task = asyncio.ensure_future(work)
+    loop = asyncio.get_running_loop()
+
+    def hear(count: int) -> None:
+        if count > 1:
+            leave(INTERRUPTED)
+        loop.call_soon_threadsafe(task.cancel)
+
+    with listening(hear):
+        await task
+
+
+def _tell_broken_off(fed: Fed, skip: int) -> None:
+    """What the server has, so that feeding can go on behind it."""
+    if fed.sent:
+        err(_("sent {n} groups; --skip {all} goes on behind them").format(n=fed.sent, all=skip + fed.sent))
+    if fed.unsure:
+        err(_("whether the server took the next {n} is not known: it did not answer").format(n=fed.unsure))
 
 
 def _groups(form: Any, reward: str | None, *, everything: bool) -> Groups:

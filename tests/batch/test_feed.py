@@ -53,7 +53,9 @@ def ran(tmp_path: Path) -> Ran:
 
 def fed(ran: Ran, url: str, *, everything: bool = False, reward: Reward | None = None, **options: Any) -> Fed:
     groups = Groups(Atropos(load_tokenizer(TOKENIZER)), reward, everything)
-    return asyncio.run(feed(RunFolder(ran.folder), url, groups, **options))
+    told = Fed()
+    asyncio.run(feed(RunFolder(ran.folder), url, groups, told, **options))
+    return told
 
 
 def test_the_trainer_gets_what_was_fed(ran: Ran, trainer: Trainer) -> None:
@@ -68,7 +70,7 @@ def test_the_trainer_gets_what_was_fed(ran: Ran, trainer: Trainer) -> None:
     assert trainer.batch() is None
     feeding.join(60)
     assert told == ["waiting for a trainer to register", "waiting for the trainer to ask for its first batch"]
-    assert outcome == [Fed(2, outcome[0].skipped, 0, 2)]
+    assert outcome == [Fed(2, 0, outcome[0].skipped, 0, 2)]
     assert outcome[0].skipped == {"2000 tokens or more, the trainer's limit": 1, "not completed: max_turns": 1}
     groups = trainer.batch()
     form = Atropos(load_tokenizer(TOKENIZER))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -150,3 +152,45 @@ def test_a_killed_run_groups_what_it_has(sampled: Ran, tmp_path: Path) -> None:
     (sampled.folder / "trajectories.jsonl").unlink()
     groups, _, _ = grouped(sampled, tmp_path / "out.jsonl", None, [])
     assert groups == whole
+
+
+class Scalar:
+    """A number as numpy's and torch's are."""
+
+    def __float__(self) -> float:
+        return 0.25
+
+
+def _leaves(record: Any) -> float:
+    raise SystemExit("no more")
+
+
+@pytest.mark.parametrize(
+    ("reward", "score"),
+    [
+        (lambda record: Scalar(), 0.25),
+        (lambda record: True, 1.0),
+        (lambda record: 10**400, "no finite number"),
+        (lambda record: "1", "no finite number"),
+        (lambda record: math.nan, "no finite number"),
+        (lambda record: record["missing"], "KeyError: 'missing'"),
+        (_leaves, "SystemExit: no more"),
+    ],
+)
+def test_what_a_reward_may_give(reward: Any, score: float | str) -> None:
+    if isinstance(score, float):
+        assert scored(reward, record("x")) == score
+    else:
+        with pytest.raises(NoScore, match=score):
+            scored(reward, record("x"))
+
+
+def test_what_a_reward_prints_stands_not_between_the_rows(tmp_path: Path) -> None:
+    dataset(tmp_path / "prompts.jsonl", ["a", "b"])
+    play(tmp_path, lambda prompt, spec: thinks())
+    (tmp_path / "talks.py").write_text("print('loaded')\ndef score(record):\n    print('hm')\n    return 1\n")
+    command = [sys.executable, "-m", "hermes_tui.cli", "batch", "export", "run", "--format", "atropos", "-o", "-"]
+    flags = ["--tokenizer", str(TOKENIZER), "--reward", "talks:score"]
+    done = subprocess.run([*command, *flags], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True)
+    assert [json.loads(line)["scores"] for line in done.stdout.splitlines()] == [[1.0], [1.0]]
+    assert done.stderr.splitlines() == ["loaded", "hm", "hm", "2 rows written"]

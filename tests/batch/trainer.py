@@ -14,7 +14,7 @@ from typing import Any
 class Trainer:
     """The Atropos API server as a process, and the trainer's calls to it."""
 
-    def __init__(self) -> None:
+    def __init__(self, app: str = "atroposlib.api.server:app") -> None:
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
         self.url = f"http://127.0.0.1:{port}"
@@ -26,7 +26,7 @@ class Trainer:
             str(port),
             "--log-level",
             "error",
-            "atroposlib.api.server:app",
+            app,
         ]
         self._process = subprocess.Popen(command)
         end = time.monotonic() + 60
@@ -53,6 +53,18 @@ class Trainer:
 
     def batch(self) -> Any:
         return self.call("GET", "/batch")["batch"]
+
+    def queued(self) -> list[str]:
+        """The prompts of all groups that it holds and gives out, in the order in which they come: takes them."""
+        found: list[str] = []
+        while batch := self.batch():
+            found += [group["messages"][0][0]["content"] for group in batch]
+        return found
+
+    def kill(self) -> None:
+        """Ends the server at once."""
+        self._process.kill()
+        self._process.wait(10)
 
     def close(self) -> None:
         self._process.terminate()

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Literal, Protocol
 from hermes_engine.batch.export.forms import HermesFC, LlamaFactory, OpenAI, ShareGPT
 from hermes_engine.batch.export.kept import kept_rows, lines_of
 from hermes_engine.batch.export.turns import Unfit
-from hermes_engine.batch.files import replacing
 from hermes_engine.batch.folder import RunFolder
 from hermes_engine.batch.job import Record
 from hermes_engine.batch.ledger import identity
+from hermes_engine.batch.targets import is_file, writing
 from hermes_engine.batch.trajectory import line_of
 from hermes_engine.errors import UnknownName
 
@@ -38,7 +38,7 @@ class Form(Protocol):
         ...
 
     def beside(self, target: Path) -> None:
-        """Writes what a reader needs besides the file."""
+        """Writes what a reader needs besides the file. Raises StateError."""
         ...
 
 
@@ -100,9 +100,13 @@ def export(
     Args:
         folder: of the run.
         form: of the lines.
-        target: a file, replaced whole; or an open stream.
+        target: a file, replaced whole (see `targets.writing`); or an open stream.
         everything: also rows that ended before they were done.
         groups: makes one line of all samples of a prompt, instead of the form's own.
+
+    Raises:
+        UsageError: the target is a file of the run itself.
+        StateError: it, or what belongs beside it, cannot be written.
     """
     left_out: Counter[str] = Counter()
     seen: set[str] = set()
@@ -113,9 +117,10 @@ def export(
         left_out, seen = groups.left_out, groups.seen
         lines = (line_of(group) for group in groups.of(folder))
     if isinstance(target, Path):
-        with replacing(target) as stream:
+        with writing(target, folder) as stream:
             written = _write(lines, stream)
-        form.beside(target)
+            if is_file(target):
+                form.beside(target)
     else:
         written = _write(lines, target)
     others = {identity(kept.record): f"failed: {kept.record.get('error_kind')}" for kept in lines_of(folder.failed)}

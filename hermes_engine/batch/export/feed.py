@@ -10,41 +10,52 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hermes_engine.batch.export.groups import Groups, samples_of
 from hermes_engine.batch.folder import RunFolder
 from hermes_engine.cleaning import one_line
-from hermes_engine.errors import EndpointDown, LimitReached, RequestRejected
+from hermes_engine.errors import EndpointDown, HermesError, LimitReached, RequestRejected, ServerFault
 
 if TYPE_CHECKING:
     from aiohttp import ClientSession
 
 CHUNK = 16
-"""Groups of one request."""
+"""Groups of one request at most."""
+
+CHUNK_TOKENS = 500_000
+"""From so many tokens on, a request takes no further group."""
 
 BACKLOG = 3
 """So many batches may wait at the server before more is sent."""
 
 POLL_SECONDS = 0.5
 _ANSWER_SECONDS = 60.0
+_PARTING_SECONDS = 3.0
+"""So long an answer is waited for by who was told to stop."""
+
 Group = dict[str, Any]
 T = TypeVar("T")
 
 
 @dataclass(slots=True)
 class Fed:
-    """What was fed.
+    """What was fed; true at any moment, also when feeding ended with an error.
 
     Attributes:
         sent: groups the server took.
+        unsure: groups of a request that was not answered: the server may have taken them.
         skipped: rows and groups that were not sent, by reason.
         remainder: groups that fill no whole batch of the trainer and wait at the server.
         batch_size: of the trainer, sequences.
     """
 
     sent: int = 0
+    unsure: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     remainder: int = 0
     batch_size: int = 0
@@ -54,31 +65,38 @@ async def feed(
     folder: RunFolder,
     url: str,
     groups: Groups,
+    fed: Fed,
     *,
+    skip: int = 0,
     wait: float = 600.0,
     tell: Callable[[str], None] = lambda text: None,
-) -> Fed:
-    """Sends every whole group of a run.
+) -> None:
+    """Sends every whole group of a run. Stopped (cancelled) it first hears for a moment what the server took.
 
     Args:
         folder: of the run.
         url: of the server, e.g. http://127.0.0.1:8000.
         groups: makes them.
+        fed: is kept true meanwhile.
+        skip: so many whole groups are passed over: those an earlier feeding sent.
         wait: seconds a trainer may take to register, and to make room in its queue.
         tell: hears what is waited for.
 
     Raises:
-        EndpointDown: nobody listens at `url`.
-        RequestRejected: the server refuses a group; what it said. Or the trainer's batch is no multiple of a group.
+        EndpointDown: nobody listens at `url`, or no longer.
+        ServerFault: the server failed over a request.
+        RequestRejected: the server refuses a group; what it said. Or the trainer's batch is no multiple of a group, or
+            the trainer has gone.
         LimitReached: no trainer came, or it took nothing, within `wait` seconds.
     """
     import aiohttp  # loads with the first request of a chat as well, not before
 
     size = samples_of(folder)
     limits = aiohttp.ClientTimeout(total=_ANSWER_SECONDS)
+    maker = ThreadPoolExecutor(1, "feed")  # of its own, since a reward that takes its time must not hold up the end
     async with aiohttp.ClientSession(timeout=limits) as session:
         server = _Server(session, url.rstrip("/"), size, wait, tell)
-        fed = Fed(skipped=groups.left_out)
+        fed.skipped = groups.left_out
         fed.batch_size, longest = await server.trainer()
         if fed.batch_size % size:
             raise RequestRejected(
@@ -87,15 +105,38 @@ async def feed(
             )
         key = await server.registered(longest)
         try:
-            chunks = _chunks(_whole(groups, folder, size, longest))
-            while chunk := await asyncio.to_thread(next, chunks, None):  # a reward may take its time
+            chunks = _chunks(islice(_whole(groups, folder, size, longest), skip, None))
+            while chunk := await asyncio.get_running_loop().run_in_executor(maker, next, chunks, None):
                 await server.room(fed.batch_size)
-                await server.call("POST", "/scored_data_list", [{**group, "env_id": key} for group in chunk])
-                fed.sent += len(chunk)
+                await _sent(server, [{**group, "env_id": key} for group in chunk], fed)
+            waiting = await server.number("GET", "/status", "queue_size")
+            fed.remainder = min(fed.sent, waiting % (fed.batch_size // size))  # whatever batches are taken meanwhile
         finally:
-            await server.call("POST", "/disconnect-env", {"env_id": key})
-        fed.remainder = fed.sent % (fed.batch_size // size)
-        return fed
+            maker.shutdown(wait=False)
+            with suppress(HermesError, TimeoutError):
+                async with asyncio.timeout(_PARTING_SECONDS):
+                    await server.call("POST", "/disconnect-env", {"env_id": key})
+
+
+async def _sent(server: _Server, groups: list[Group], fed: Fed) -> None:
+    """Sends one request and counts its groups by what came of it."""
+    fed.unsure = len(groups)
+    sending = asyncio.ensure_future(server.call("POST", "/scored_data_list", groups))
+    try:
+        await asyncio.shield(sending)
+    except RequestRejected:
+        fed.unsure = 0
+        raise
+    except asyncio.CancelledError:
+        ended, _ = await asyncio.wait({sending}, timeout=_PARTING_SECONDS)
+        if ended and sending.exception() is None:
+            _took(fed)
+        raise
+    _took(fed)
+
+
+def _took(fed: Fed) -> None:
+    fed.sent, fed.unsure = fed.sent + fed.unsure, 0
 
 
 class _Server:
@@ -116,6 +157,8 @@ class _Server:
         except (aiohttp.ClientError, TimeoutError) as error:
             reason = str(error) or "no answer"
             raise EndpointDown(f"the Atropos server at {self._url} cannot be reached: {reason}") from error
+        if answer.status >= 500:
+            raise ServerFault(f"the server failed over {path}: {answer.status} {one_line(text, 300)}")
         if answer.status >= 400:
             raise RequestRejected(f"the server refused {path}: {answer.status} {one_line(text, 300)}")
         try:
@@ -126,13 +169,19 @@ class _Server:
             raise RequestRejected(f"{self._url} is no Atropos server: it answers {path} with {one_line(text, 80)!r}")
         return value
 
+    async def number(self, method: str, path: str, name: str, body: Any = None) -> int:
+        """A number out of an answer."""
+        value = (await self.call(method, path, body)).get(name)
+        if not isinstance(value, int | float):
+            raise RequestRejected(f"{self._url} is no Atropos server: it answers {path} without {name}")
+        return int(value)
+
     async def trainer(self) -> tuple[int, int]:
         """Waits until a trainer has registered; its batch size and its longest sequence (0: no limit told)."""
 
         async def look() -> tuple[int, int] | None:
-            told = await self.call("GET", "/info")
-            size = int(told.get("batch_size", -1))
-            return (size, max(0, int(told.get("max_token_len") or 0))) if size > 0 else None
+            size = await self.number("GET", "/info", "batch_size")
+            return (size, max(0, await self.number("GET", "/info", "max_token_len"))) if size > 0 else None
 
         return await self._until(look, "a trainer to register")
 
@@ -147,16 +196,22 @@ class _Server:
 
         async def look() -> int | None:
             told = await self.call("POST", "/register-env", wish)
-            return int(told["env_id"]) if told.get("status") == "success" else None
+            key = told.get("env_id")
+            return key if told.get("status") == "success" and isinstance(key, int) else None
 
         return await self._until(look, "the trainer to ask for its first batch")
 
     async def room(self, batch_size: int) -> None:
-        """Waits until the server's queue is short enough."""
+        """Waits until the server's queue is short enough. Raises RequestRejected when the trainer has gone."""
 
         async def look() -> bool | None:
-            told = await self.call("GET", "/status")
-            return True if int(told.get("queue_size", 0)) * self._size <= BACKLOG * batch_size else None
+            if await self.number("GET", "/info", "batch_size") != batch_size:
+                raise RequestRejected(
+                    "the trainer has gone: the server was reset, or is another one now",
+                    hint="feed again once a trainer has registered",
+                )
+            waiting = await self.number("GET", "/status", "queue_size")
+            return True if waiting * self._size <= BACKLOG * batch_size else None
 
         await self._until(look, "the trainer to take what waits")
 
@@ -187,10 +242,12 @@ def _whole(groups: Groups, folder: RunFolder, size: int, longest: int) -> Iterat
 
 def _chunks(groups: Iterable[Group]) -> Iterator[list[Group]]:
     chunk: list[Group] = []
+    tokens = 0
     for group in groups:
         chunk.append(group)
-        if len(chunk) == CHUNK:
+        tokens += sum(map(len, group["tokens"]))
+        if len(chunk) == CHUNK or tokens >= CHUNK_TOKENS:
             yield chunk
-            chunk = []
+            chunk, tokens = [], 0
     if chunk:
         yield chunk

@@ -22,8 +22,9 @@ from hermes_engine.batch.export.turns import (
     turns_of,
     whole_rounds,
 )
+from hermes_engine.batch.folder import write_object
 from hermes_engine.batch.job import Record
-from hermes_engine.paths import write_atomic
+from hermes_engine.errors import StateError
 
 Schemas = Sequence[Mapping[str, Any]]
 
@@ -175,15 +176,29 @@ class LlamaFactory:
         return [{"conversations": [*system[:1], *told], "tools": dumps(tools_of_row(record, self.schemas))}]
 
     def beside(self, target: Path) -> None:
-        """`dataset_info.json` in the file's folder, other data sets in it kept."""
+        """`dataset_info.json` in the file's folder, other data sets in it kept. Raises StateError."""
         path = target.parent / "dataset_info.json"
-        known = json.loads(path.read_text("utf-8")) if path.exists() else {}
+        known = _data_sets(path)
         known[target.stem] = {
             "file_name": target.name,
             "formatting": "sharegpt",
             "columns": {"messages": "conversations", "tools": "tools"},
         }
-        write_atomic(path, (json.dumps(known, indent=2, ensure_ascii=False) + "\n").encode())
+        write_object(path, known)
+
+
+def _data_sets(path: Path) -> dict[str, Any]:
+    """The data sets that a file names. Raises StateError when it is there and names none."""
+    try:
+        known = json.loads(path.read_text("utf-8-sig"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, RecursionError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise StateError(f"{path} cannot be read, so the export has no place in it: {why}") from None
+    if not isinstance(known, dict):
+        raise StateError(f"{path} holds no JSON object, so the export has no place in it")
+    return known
 
 
 def _function_call(turn: Turn) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
+from hermes_engine.batch.files import object_of
 from hermes_engine.batch.folder import RunFolder
 from hermes_engine.batch.job import Record
 from hermes_engine.batch.ledger import identity
@@ -29,34 +32,33 @@ class Standing(NamedTuple):
     offset: int
     length: int
 
-    def read(self) -> Record:
-        """The row."""
-        with self.path.open("rb") as stream:
-            stream.seek(self.offset)
-            record: Record = json.loads(stream.read(self.length))
-            return record
-
 
 def kept_rows(folder: RunFolder) -> Iterator[Kept]:
-    """The kept rows: as merged, then what was written since."""
-    seen: set[str] = set()
-    batches: Iterable[Path] = (folder.batch(number) for number in folder.batches())
-    for path in (folder.trajectories, *batches):
-        for kept in lines_of(path):
-            row = identity(kept.record)
-            if row not in seen and (path == folder.trajectories or _newer(path, folder)):
-                seen.add(row)
-                yield kept
+    """The kept rows: as merged, then what was written since. A merge meanwhile changes nothing of it."""
+    with _merged(folder) as merged:
+        yield from _kept(folder, merged)
 
 
 def kept_by_prompt(folder: RunFolder) -> Iterator[list[Record]]:
     """The kept samples of each prompt together, in the order of the samples. In memory are those of one prompt."""
-    prompts: dict[str, list[Standing]] = {}
-    for path, offset, line, record in kept_rows(folder):
-        key = identity(record).rpartition("/")[0]
-        prompts.setdefault(key, []).append(Standing(record.get("sample", 0), path, offset, len(line)))
-    for standings in prompts.values():
-        yield [standing.read() for standing in sorted(standings)]
+    with _merged(folder) as merged:
+        prompts: dict[str, list[Standing]] = {}
+        for path, offset, line, record in _kept(folder, merged):
+            key = identity(record).rpartition("/")[0]
+            prompts.setdefault(key, []).append(Standing(record.get("sample", 0), path, offset, len(line)))
+        for standings in prompts.values():
+            yield [_read(standing, folder, merged) for standing in sorted(standings)]
+
+
+def _read(standing: Standing, folder: RunFolder, merged: BinaryIO | None) -> Record:
+    with contextlib.ExitStack() as stack:
+        if merged is not None and standing.path == folder.trajectories:
+            stream = merged  # the file of that name may be another by now, with its rows at other places
+        else:
+            stream = stack.enter_context(standing.path.open("rb"))
+        stream.seek(standing.offset)
+        record: Record = json.loads(stream.read(standing.length))
+        return record
 
 
 def settled_rows(folder: RunFolder) -> Iterator[tuple[str, Record]]:
@@ -75,22 +77,45 @@ def settled_rows(folder: RunFolder) -> Iterator[tuple[str, Record]]:
             yield "failed", record
 
 
-def _newer(path: Path, folder: RunFolder) -> bool:
-    """Whether a batch may hold rows that are not merged: rows taken out of the dataset stay in theirs."""
-    merged = folder.trajectories
-    return not merged.exists() or path.stat().st_mtime_ns > merged.stat().st_mtime_ns
+@contextlib.contextmanager
+def _merged(folder: RunFolder) -> Iterator[BinaryIO | None]:
+    with contextlib.ExitStack() as stack:
+        stream = None
+        with contextlib.suppress(FileNotFoundError):
+            stream = stack.enter_context(folder.trajectories.open("rb"))
+        yield stream
+
+
+def _kept(folder: RunFolder, merged: BinaryIO | None) -> Iterator[Kept]:
+    seen: set[str] = set()
+    for kept in _lines(folder, merged):
+        row = identity(kept.record)
+        if row not in seen:
+            seen.add(row)
+            yield kept
+
+
+def _lines(folder: RunFolder, merged: BinaryIO | None) -> Iterator[Kept]:
+    since = -1
+    if merged is not None:
+        since = os.fstat(merged.fileno()).st_mtime_ns
+        yield from _whole(folder.trajectories, merged)
+    for path in map(folder.batch, folder.batches()):
+        # older ones hold no row that is not merged: rows taken out of the dataset stay in theirs
+        if path.stat().st_mtime_ns > since:
+            yield from lines_of(path)
 
 
 def lines_of(path: Path) -> Iterator[Kept]:
     """The whole lines of a file that may be being written."""
-    if not path.exists():
-        return
+    if path.exists():
+        with path.open("rb") as stream:
+            yield from _whole(path, stream)
+
+
+def _whole(path: Path, stream: BinaryIO) -> Iterator[Kept]:
     offset = 0
-    with path.open("rb") as stream:
-        for line in stream:
-            start, offset = offset, offset + len(line)
-            if line.endswith(b"\n"):
-                try:
-                    yield Kept(path, start, line, json.loads(line))
-                except ValueError:
-                    continue
+    for line in stream:
+        start, offset = offset, offset + len(line)
+        if line.endswith(b"\n") and (record := object_of(line)) is not None:
+            yield Kept(path, start, line, record)
