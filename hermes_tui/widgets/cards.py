@@ -38,7 +38,7 @@ class CardFace:
         priority: 0 is not worth a word.
         seconds: how long it is so.
         told: why it waits, what its worker does, what it brought.
-        tokens: used by its worker up to now.
+        tokens: used by its worker up to now; shown where they have room.
         after: cards it waits for.
     """
 
@@ -140,11 +140,15 @@ def _second(face: CardFace, width: int, look: Look) -> Text:
     parts.append(Text().append(f"{sign} " if sign else "", style).append(time, look.faint))
     if face.priority:
         parts.append(Text(f"p{face.priority}", look.soft))
+    room = width - sum(part.cell_len + 2 for part in parts)
     after = Text(f"{glyphs.forked} {','.join(face.after)}", look.faint)
-    if face.after and sum(part.cell_len + 2 for part in parts) + after.cell_len <= width:
+    if face.after and after.cell_len <= room:
         parts.append(after)
-    right = Text(count_short(face.tokens), look.faint) if face.tokens else Text()
-    return spread(Text("  ").join(parts), right, width)
+        room -= after.cell_len + 2
+    count = count_short(face.tokens) if face.tokens else ""
+    words = (_("{n} tok").format(n=count), count) if count else ()
+    fitting = next((word for word in words if len(word) <= room), "")
+    return spread(Text("  ").join(parts), Text(fitting, look.faint), width)
 
 
 def _third(face: CardFace, look: Look) -> Text:

@@ -102,6 +102,12 @@ def test_a_plan_without_a_card_keeps_the_order_of_the_others() -> None:
     assert without(without(without(without(plan, 0), 0), 0), 0) == ()
 
 
+def test_the_time_of_a_card_is_never_cut_for_its_tokens() -> None:
+    busy = CardFace("k1", "x", "running", "researcher", 0, 3723, "", 12_000)
+    lines = [card_lines(busy, width, LOOK, chosen=False, framed=True)[2].plain for width in (24, 28, 40)]
+    assert [line.strip("│ ").split()[2:] for line in lines] == [["1h02"], ["1h02", "12k"], ["1h02", "12k", "tok"]]
+
+
 @pytest.mark.parametrize("width", [8, 19, 23, 60])
 @pytest.mark.parametrize("title", [WIDE, *MARKUP, *CONTROLS, "", "x" * 200])
 @pytest.mark.parametrize("framed", [True, False])

@@ -191,7 +191,7 @@ class CardScreen(KanbanBase):
         lines = [PageLine(line, f"run {run.id}")]
         worker = self.agent_of(run) if run.ended is None else None
         words = run.error or run.summary or (worker.doing() if worker is not None else run.activity)
-        return lines + _text(words, width, look.bad if run.error and not good else look.soft, 5)
+        return lines + _text(words, width, look.bad if sign == glyphs.bad else look.soft, 5)
 
     # Keys
 
