@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.filter import NoColor
 
 from hermes_engine.errors import HermesError
 from hermes_tui import running
@@ -87,6 +88,8 @@ class HermesApp(App[int]):
         dark = self._themes[theme].dark
         self.update_classes({"-dark-mode": dark, "-light-mode": not dark, f"-theme-{theme}": True}, update=False)
         self._refresh_truecolor_filter(self.ansi_theme)
+        if self.no_color:  # the toolkit's own way makes black of the terminal's colours
+            self._filters = [NoColor()]
         self.stylesheet.set_variables(self.get_css_variables())
 
     def get_default_screen(self) -> ChatScreen:

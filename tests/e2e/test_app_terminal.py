@@ -278,6 +278,25 @@ def test_the_first_answer_of_a_newcomer(tmp_path: Path) -> None:
         assert terminal.left()[0] == 0
 
 
+@pytest.mark.parametrize("theme", ["terminal", "hermes-light"])
+def test_no_color_leaves_text_in_the_terminals_own_colours(theme: str, serve: Serve, tmp_path: Path) -> None:
+    server = serve([call("terminal", {"command": "touch x"}), say("# A **bold** answer\n\n```python\nx = 1\n```")])
+    Home.from_env().ensure().config.write_text(f"ui: {{theme: {theme}}}\n")
+    with app(server, cwd=tmp_path, NO_COLOR="1") as terminal:
+        terminal.shows(READY)
+        terminal.press(*"go", "enter")
+        terminal.shows("1 Yes")
+        terminal.pump(0.6)
+        terminal.press("1")
+        terminal.shows("x = 1")
+        terminal.idle()
+        cells = [cell for row in terminal._screen.buffer.values() for cell in row.values()]
+        assert {(cell.fg, cell.bg) for cell in cells} == {("default", "default")}
+        assert b"\x1b[38;" not in terminal.raw
+        terminal.press("ctrl+d")
+        assert terminal.left()[0] == 0
+
+
 def test_an_unknown_chat_to_resume_is_said_plainly(tmp_path: Path) -> None:
     with AppTerminal("--model", "demo", "--resume", "nosuchchat", cwd=tmp_path) as terminal:
         code, _seconds = terminal.left(20)
