@@ -80,9 +80,12 @@ def workspace(value: str) -> str:
 
 def title(value: str) -> str:
     """A title as it is kept. Raises UsageError when nothing is left of it."""
-    kept = line(value, _LONGEST_TITLE)
+    kept = line(value, _LONGEST_TEXT)
     if not kept:
         raise UsageError("a card needs a title")
+    if len(kept) > _LONGEST_TITLE:
+        told = f"a title of {len(kept)} characters is too long: at most {_LONGEST_TITLE}"
+        raise UsageError(told, hint="the body has room for it")
     return kept
 
 
@@ -349,7 +352,7 @@ def add_file(
     place = path.absolute()
     if not place.is_file():
         raise UsageError(f"{path} is not a file")
-    kept, where = line(place.name), text(str(place), 4096)
+    kept, where = line(place.name, 300), text(str(place), 4096)
     if transaction.one("SELECT id FROM attachments WHERE card = ? AND path = ?", row["number"], where):
         return
     transaction.change(

@@ -33,7 +33,7 @@ def plan_schema(profiles: Described) -> dict[str, Any]:
     card = {
         "type": "object",
         "properties": {
-            "title": {"type": "string", "minLength": 1},
+            "title": {"type": "string", "minLength": 1, "maxLength": 200},
             "body": {"type": "string"},
             "assignee": {"enum": [name for name, _ in profiles]},
             "after": {"type": "array", "items": {"type": "integer", "minimum": 1}},

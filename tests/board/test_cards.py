@@ -61,6 +61,12 @@ def test_an_unusable_value_is_refused_and_nothing_is_made(board: Board, wrong: d
     assert board.latest() == 0
 
 
+def test_a_title_that_is_too_long_says_where_the_rest_belongs(board: Board) -> None:
+    with pytest.raises(UsageError, match="a title of 501 characters") as refused:
+        board.create(draft("x" * 501))
+    assert "the body" in refused.value.line
+
+
 def test_ids_are_never_used_again(place: Place) -> None:
     board = place.open()
     for _ in range(3):

@@ -1,0 +1,31 @@
+"""A goal becomes drafts of cards: what the board would refuse is asked for again, not found out when they are made."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hermes_engine.errors import HermesError
+from tests.kanban.shop import OpenShop
+from tests.server.answers import say
+
+
+def planned(title: str) -> str:
+    """A plan of one card."""
+    return json.dumps({"cards": [{"title": title, "body": "all of it", "assignee": "default"}]})
+
+
+def test_a_title_that_is_no_title_is_asked_for_again(shop: OpenShop, work: Path) -> None:
+    one = shop([say(planned("x" * 600)), say(planned("A short one"))])
+    drafts = one.engine.kanban.plan("goal", cwd=work)
+    assert [card.title for card in one.board.create_all(drafts)] == ["A short one"]
+    assert len(one.server.requests) == 2
+
+
+def test_a_model_that_gives_no_plan_costs_few_requests_and_makes_nothing(shop: OpenShop, work: Path) -> None:
+    one = shop([say(planned("x" * 600))])
+    with pytest.raises(HermesError):
+        one.engine.kanban.plan("goal", cwd=work)
+    assert (len(one.server.requests) <= 4, one.board.cards()) == (True, ())
