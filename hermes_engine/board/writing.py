@@ -84,8 +84,9 @@ def title(value: str) -> str:
     if not kept:
         raise UsageError("a card needs a title")
     if len(kept) > _LONGEST_TITLE:
-        told = f"a title of {len(kept)} characters is too long: at most {_LONGEST_TITLE}"
-        raise UsageError(told, hint="the body has room for it")
+        raise UsageError(
+            f"a title of {len(kept)} characters is too long: at most {_LONGEST_TITLE}", hint="use the body"
+        )
     return kept
 
 
