@@ -79,14 +79,12 @@ def workspace(value: str) -> str:
 
 
 def title(value: str) -> str:
-    """A title as it is kept. Raises UsageError when nothing is left of it."""
-    kept = line(value, _LONGEST_TEXT)
-    if not kept:
+    """A title as it is kept. Raises UsageError when nothing is left of it, or too much."""
+    if not (kept := line(value, _LONGEST_TEXT)):
         raise UsageError("a card needs a title")
     if len(kept) > _LONGEST_TITLE:
-        raise UsageError(
-            f"a title of {len(kept)} characters is too long: at most {_LONGEST_TITLE}", hint="use the body"
-        )
+        told = f"a title of {len(kept)} characters is too long: at most {_LONGEST_TITLE}"
+        raise UsageError(told, hint="the body has room for it")
     return kept
 
 
