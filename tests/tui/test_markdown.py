@@ -129,6 +129,12 @@ def test_f9_15_a_wide_table_wraps_in_its_cells() -> None:
     assert all(row.strip.cell_length <= 40 for row in rows)
 
 
+def test_columns_that_are_equally_wide_are_narrowed_alike() -> None:
+    one, two = "word " * 10, "text " * 11
+    rows = lines(draw(f"| a | b | c |\n|---|---|---|\n| {one} | {two} | x |", 50, LOOK))
+    assert [len(rule) for rule in rows[1].split()] == [21, 22, 3]
+
+
 def test_a_table_that_cannot_fit_becomes_fields() -> None:
     rows = draw("| a | b | c | d |\n|---|---|---|---|\n| 1 | 2 | 3 | 4 |", 12, LOOK)
     assert lines(rows) == ["a: 1", "b: 2", "c: 3", "d: 4"]

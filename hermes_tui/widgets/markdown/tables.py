@@ -44,20 +44,19 @@ def draw_table(table: Table, width: int, look: Look) -> list[Row]:
 
 
 def _column_widths(table: Table, count: int, room: int) -> list[int]:
-    """Natural widths, the widest narrowed until all fit."""
+    """Natural widths, the widest narrowed alike until all fit."""
     widths = [
         max(_MIN_COLUMN, *(max(line.cell_len for line in row[index].split("\n")) for row in table.rows))
         for index in range(count)
     ]
     excess = sum(widths) - room
-    while excess > 0:
-        widest = max(widths)
-        place = widths.index(widest)
+    while excess > 0 and (widest := max(widths)) > _MIN_COLUMN:
+        places = [place for place, value in enumerate(widths) if value == widest]
         second = max((value for value in widths if value < widest), default=_MIN_COLUMN)
-        take = min(excess, max(1, widest - max(second, _MIN_COLUMN)))
-        if widest - take < _MIN_COLUMN:
-            break
-        widths[place] -= take
+        take = min(excess, (widest - second) * len(places))
+        share, rest = divmod(take, len(places))
+        for number, place in enumerate(places):
+            widths[place] -= share + (number < rest)
         excess -= take
     return widths
 
