@@ -173,6 +173,27 @@ async def test_f4_4_a_notice_leaves_the_draft_alone(serve: Serve, tmp_path: Path
         assert app.chat.prompt.text == "hello wor"
 
 
+async def test_a_long_output_is_read_from_its_beginning(tmp_path: Path) -> None:
+    async with live(settings(), tmp_path, width=80, height=24) as app:
+        await app.ready()
+        await app.say("hello")
+        await app.shows("demo model: scripted")
+        await app.idle()
+        await app.say("/help")
+        await app.shows("/agents")
+        assert "/quit" not in app.screen
+        assert "↓ 1 new ^End" in app.screen
+        await app.pilot.press("end")
+        await app.shows("/quit")
+        assert "new ^End" not in app.screen
+        await app.say("/mode plan")
+        await app.shows("plan: nothing that changes anything runs")
+        await app.say("hello again")
+        await app.shows("▌ hello again")
+        await app.idle()
+        assert app.chat.transcript.follow
+
+
 async def test_unknown_commands_send_nothing_and_stay(serve: Serve, tmp_path: Path) -> None:
     server = serve([say("x")])
     async with live(settings(server), tmp_path) as app:

@@ -394,6 +394,6 @@ class ChatScreen(SteadyScreen[None]):
             await self.run_action(message.action)
 
     def output(self, block: OutputBlock) -> None:
-        """Shows what a command said."""
+        """Shows what a command said, from its beginning."""
         self.transcript.add(block)
-        self.transcript.action_newest()
+        self.transcript.reveal(block)
