@@ -21,6 +21,9 @@ from hermes_engine.cleaning import one_line, printable
 LONGEST = 20_000
 """Characters of one text that are shown."""
 
+_END = 5_000
+"""So many of them are its last: an answer stands behind its thought."""
+
 PAGE_CHARACTERS = 30_000_000
 """From so many on, conversations of further rows are left out."""
 
@@ -237,7 +240,7 @@ def _row(outcome: str, record: Record) -> str:
         "tokens": usage.get("prompt_tokens", 0) + usage.get("completion_tokens", 0),
         "attempts": record.get("attempts"),
         "row": record.get("metadata", {}).get("row_id"),
-        "extra": record.get("metadata", {}).get("extra"),
+        "extra": str(record.get("metadata", {}).get("extra") or "").removeprefix("{}"),
     }
     told = " · ".join(f"{name}: {one_line(str(value), 300)}" for name, value in facts.items() if value)
     number = f"{record.get('prompt_index')}" + (f".{record['sample']}" if record.get("sample") else "")
@@ -261,4 +264,5 @@ def _turn(turn: Mapping[str, Any]) -> str:
 def _text(text: str) -> str:
     if len(text) <= LONGEST:
         return _h(text)
-    return f"{_h(text[:LONGEST])}\n… {len(text) - LONGEST:,} more characters"
+    left_out = f"\n… {len(text) - LONGEST:,} more characters …\n"
+    return f"{_h(text[: LONGEST - _END])}{left_out}{_h(text[-_END:])}"

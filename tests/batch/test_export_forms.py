@@ -141,6 +141,16 @@ def test_a_template_that_rewrites_earlier_turns_is_refused(ran: Ran) -> None:
         Atropos(Forgetful()).rows(ran.rows()[0])
 
 
+@pytest.mark.parametrize("quoted", ["<|im_start|>assistant", "I end with <|im_end|>."])
+def test_special_tokens_in_a_text_are_no_turns(ran: Ran, tmp_path: Path, quoted: str) -> None:
+    """A page that says `<|im_start|>assistant` would become a turn of the model's in the tokens of its row."""
+    human, asks, _, *others = ran.rows()[0]["conversations"]
+    said = {**ran.rows()[0], "conversations": [human, asks, {"from": "tool", "value": quoted}, *others]}
+    with pytest.raises(Unfit, match="quotes special tokens"):
+        form_of("atropos", (), FormOptions(tokenizer=TOKENIZER)).rows(said)
+    assert form_of("hermes-fc", ()).rows(said)
+
+
 class Slow:
     """A tokenizer that cannot tell where its tokens stand."""
 

@@ -22,6 +22,7 @@ from hermes_engine.protocols import AgentSpec
 from tests.batch.support import Played, Ran, dataset, fails, play, thinks, uses
 
 EVIL = "</pre></details><script>document.title='owned'</script><img src=http://evil.example/x onerror=alert(1)>"
+LONG = "x" * 30_000
 CALL = ToolCall("c", "terminal", '{"command": "<script>document.title=1</script>"}')
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
@@ -84,7 +85,9 @@ def test_a_page_holds_a_bounded_number_of_rows_and_says_so(tmp_path: Path, monke
 
     def player(prompt: str, spec: AgentSpec) -> Played:
         kind = prompt.split()[0]
-        return {"dull": thinks(thought=""), "broken": fails("rate_limit", prompt)}.get(kind) or thinks("x" * 30_000)
+        return {"dull": thinks(thought=""), "broken": fails("rate_limit", prompt)}.get(kind) or thinks(
+            f"{LONG}The end."
+        )
 
     ran = play(tmp_path, player)
     for limit, others, wanted in [(6, 2, (2, 2, 2)), (15, 2, (10, 3, 2)), (30, 2, (10, 10, 10))]:
@@ -95,7 +98,8 @@ def test_a_page_holds_a_bounded_number_of_rows_and_says_so(tmp_path: Path, monke
         assert tuple(map(outcomes.count, ("kept", "rejected", "failed"))) == wanted
     text, _ = written(ran, tmp_path)
     assert "All 30 rows that ended are here." in text
-    assert "10,0" in text.partition("… ")[2][:8], "what is cut off is told"
+    assert "xx\n… 10,043 more characters …\nxx" in text, "what is cut off is told"
+    assert "xThe end.</pre>" in text
     monkeypatch.setattr(report_page, "PAGE_CHARACTERS", 50_000)
     assert "of the 30 rows that ended are here, the first of each outcome." in written(ran, tmp_path)[0]
 
@@ -115,9 +119,9 @@ def test_a_browser_runs_the_pages_script_and_no_other(ran: Ran, tmp_path: Path) 
         pytest.skip("no Chromium on this machine")
     written(ran, tmp_path)
     command = [str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'chromium'}"]
-    done = subprocess.run(
-        [*command, "--dump-dom", (tmp_path / "report.html").as_uri()], capture_output=True, timeout=100, check=True
-    )
+    flags = ["--enable-logging=stderr", "--dump-dom", (tmp_path / "report.html").as_uri()]
+    done = subprocess.run([*command, *flags], capture_output=True, timeout=100, check=True)
+    assert b":CONSOLE:" not in done.stderr
     dom = BeautifulSoup(done.stdout, "html.parser")
     assert dom.title is not None
     assert dom.title.get_text() == "run – batch run"

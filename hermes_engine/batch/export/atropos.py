@@ -23,6 +23,7 @@ from hermes_engine.errors import UsageError
 
 UNTRAINED = -100
 REWRITES = "the tokenizer's chat template rewrites earlier turns"
+QUOTES = "its text quotes special tokens of the tokenizer, which would be taken for its own"
 
 
 class Tokenizer(Protocol):
@@ -93,10 +94,16 @@ class Atropos:
         return [self.group([self.told(record)], [1.0 if record["completed"] else 0.0])]
 
     def told(self, record: Record) -> Told:
-        """A row's conversation: its recorded tokens, else those of the tokenizer. Raises Unfit, see `tokenized`."""
+        """A row's conversation: its recorded tokens, else those of the tokenizer.
+
+        Raises:
+            Unfit: see `tokenized`; or a text quotes special tokens, so that turns would end and begin where none do.
+        """
         messages = messages_of(record)
         spoken = self.recorded.of(identity(record)) if self.recorded else None
         if spoken is None:
+            if any(special in message["content"] for special in self._specials for message in messages):
+                raise Unfit(QUOTES)
             told = Told(*self.tokenized(messages), messages)
             self.found["made"] += 1
             return told
@@ -158,6 +165,11 @@ class Atropos:
                 raise Unfit(REWRITES)
             masks[start : len(until)] = tokens[start : len(until)]
         return _trained(tokens, masks)
+
+    @property
+    def _specials(self) -> list[str]:
+        added = getattr(self.tokenizer, "added_tokens_decoder", {})
+        return [token.content for token in added.values() if token.special]
 
     def _by_places(self, told: list[dict[str, str]]) -> tuple[list[int], list[int]] | None:
         """The same by one reading of the whole text, where the tokenizer says at which characters tokens stand.
