@@ -12,7 +12,7 @@ from hermes_engine.board.dialect import Row, Transaction, marks
 from hermes_engine.board.moves import check
 from hermes_engine.board.owners import lives
 from hermes_engine.board.reading import run_of
-from hermes_engine.board.values import Claim, Owner, Run
+from hermes_engine.board.values import Claim, IllegalMove, Owner, Run
 from hermes_engine.board.verbs import Verbs
 from hermes_engine.board.writing import id_of, line
 
@@ -71,18 +71,21 @@ class Board(Verbs):
             return None if row is None else self._take(transaction, row, owner)
 
     def claim_card(self, card: str, owner: Owner, *, profile: str = "") -> Claim:
-        """Takes one named card, whatever the cap: a person or an orchestrator works it.
+        """Takes one named card that is to be worked, whatever the cap: a person or an orchestrator works it.
 
         Args:
             card: its id.
             owner: process that works it.
-            profile: what works it; "" for the card's own assignee or reviewer.
+            profile: what works it; "" for the card's own assignee.
 
         Raises:
-            UnknownCard, IllegalMove: it does not exist, or cannot be claimed now.
+            UnknownCard, IllegalMove: it does not exist, or cannot be claimed now, or waits for a review.
         """
         with self._database.write("claims") as transaction:
             row = writing.card_row(transaction, card)
+            if row["status"] == "review":
+                told = f"{id_of(row['number'])} waits for a review, it is not to be worked now"
+                raise IllegalMove(told, hint="a person or its reviewer judges it")
             return self._take(transaction, row, owner, profile)
 
     def _take(self, transaction: Transaction, row: Row, owner: Owner, profile: str = "") -> Claim:

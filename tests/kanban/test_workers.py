@@ -292,6 +292,17 @@ def test_a_chat_keeps_what_it_claimed_when_its_model_changes(shop: OpenShop, wor
     assert one.board.card("k1").status == "review"
 
 
+def test_a_chat_takes_no_card_that_waits_for_a_review(shop: OpenShop, work: Path) -> None:
+    """It could neither pass it nor send it back, so the card would be at work for ever."""
+    one = shop([call("kanban_claim", {"id": "k1"}), say("ok")])
+    one.board.review(one.board.create(CardDraft("x")).id)
+    session = one.engine.open_session(work).id
+    one.engine.send(session, "take it")
+    until(lambda: len(one.server.requests) == 2 and not one.engine.busy(session))
+    assert "k1 waits for a review" in one.server.requests[1].last["content"]
+    assert (one.board.card("k1").status, one.board.runs("k1")) == ("review", ())
+
+
 def test_a_worker_that_a_person_stops_leaves_a_card_that_says_so(shop: OpenShop) -> None:
     """Worked on at once it would only come back."""
     one = shop(lambda seen: hang(30))
