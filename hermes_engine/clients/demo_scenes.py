@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from hermes_engine.clients import demo_cards as cards
 from hermes_engine.clients import demo_texts as texts
 from hermes_engine.clients.demo_code import Snippet, snippet_for
 from hermes_engine.errors import EndpointDown, KeyRefused, ProviderError, RateLimited, RequestRejected, ServerFault
@@ -71,7 +72,11 @@ class Scene:
 def next_step(request: ModelRequest, seed: int) -> Step:
     """The reply to a request. Raises the ProviderError that a prompt asks for."""
     scene = _scene(request.messages, request, seed)
+    if plan := cards.planned(request.messages, _topic(scene.prompt), texts.LABEL, scene.words.cards):
+        return Step(plan, scene.words.plan_thought)
     step = _played(scene)
+    if scene.offers(cards.COMPLETE) and not step.calls:
+        return Step(step.text, step.reasoning, (cards.ended(step.text, texts.LABEL),))
     labelled = any(texts.LABEL in message.content for message in request.messages if message.role == "assistant")
     if step.calls or labelled or scene.prompt.startswith(texts.SUMMARY_ASKED):
         return step
@@ -85,7 +90,7 @@ def spanish(text: str) -> bool:
 
 def _scene(messages: Sequence[Message], request: ModelRequest, seed: int) -> Scene:
     last = max((place for place, message in enumerate(messages) if message.role == "user"), default=-1)
-    prompt = messages[last].content if last >= 0 else ""
+    prompt = cards.worked(messages) or (messages[last].content if last >= 0 else "")
     after = messages[last + 1 :]
     rounds = sum(1 for message in after if message.tool_calls)
     return Scene(

@@ -46,6 +46,7 @@ class Words:
     errands: tuple[str, ...]
     question: str
     choices: tuple[str, ...]
+    cards: tuple[str, ...]
 
 
 ENGLISH = Words(
@@ -104,6 +105,7 @@ def greet(name: str) -> str:
     errands=("List the files here.", "Write a function that finds palindromes.", "Say hello."),
     question="Which way shall I go?",
     choices=("the short one", "the thorough one"),
+    cards=("list the files for: {topic}", "write a file for: {topic}", "run the checks of: {topic}"),
 )
 
 SPANISH = Words(
@@ -162,4 +164,5 @@ def saluda(nombre: str) -> str:
     errands=("Lista los archivos de esta carpeta.", "Escribe una función que encuentre palíndromos.", "Saluda."),
     question="¿Por qué camino voy?",
     choices=("el corto", "el minucioso"),
+    cards=("lista los archivos para: {topic}", "crea un archivo para: {topic}", "ejecuta las pruebas de: {topic}"),
 )
