@@ -78,7 +78,13 @@ class NotConfigured(ConfigError):
 
 
 class StateError(HermesError):
-    """The home folder's state cannot be used: database, lock, permissions, disk, or a form we don't know."""
+    """The home folder's state cannot be used: database, lock, permissions, disk, or a form we don't know.
+
+    Attributes:
+        kind: as with `ProviderError`.
+    """
+
+    kind = "state"
 
 
 class ProviderError(HermesError):

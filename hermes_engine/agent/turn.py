@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from hermes_engine.agent.ask import Draft, kept
 from hermes_engine.agent.repetition import Repetition
-from hermes_engine.errors import LimitReached, ProviderError
+from hermes_engine.errors import LimitReached, ProviderError, StateError
 from hermes_engine.events import Emitter, ReplyFinished, RunStatus, TurnFinished
 from hermes_engine.messages import (
     CANCELLED_RESULT,
@@ -124,7 +124,7 @@ class Turn:
         if isinstance(exception, LimitReached):
             stop_reason = _STOP_REASONS.get(exception.limit, "error")
             kind = exception.limit
-        elif isinstance(exception, ProviderError):
+        elif isinstance(exception, ProviderError | StateError):
             kind = exception.kind
         return TurnResult(
             status=status,

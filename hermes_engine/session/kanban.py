@@ -162,7 +162,7 @@ class Kanban:
         run, card = hold.check(), hold.card()
         claim = Claim(card, run, token, board.rules.claim_ttl_seconds)
         found: list[EndpointDown | None] = []
-        self._run(self._one(Attempt(self._means(board, cwd), claim, excused=excused), hold, found), None)
+        self._run(self._one(Attempt(self._means(board, cwd), claim, excused=excused, alone=True), hold, found), None)
         return found[0]
 
     async def _one(self, attempt: Attempt, hold: Hold, found: list[EndpointDown | None]) -> None:

@@ -44,6 +44,10 @@ _LONGEST_WAIT = 30.0
 log = logging.getLogger(__name__)
 
 
+class _Unrecorded(StateError):
+    """This program's own state could not keep the attempt."""
+
+
 @dataclass(frozen=True, slots=True)
 class Means:
     """What attempts are made with.
@@ -76,16 +80,22 @@ class Attempt:
         means: of the dispatcher.
         claim: what it claimed.
         excused: whether a server that is down is held against the card.
+        alone: whether it is all that its process does, so that nobody there can wait until it can be recorded.
+
+    Attributes:
+        unrecorded: what it ended with when this program could not record it: its disk is full, its state locked. Not
+            the card's fault: whoever claims more looks first whether that is over.
     """
 
-    def __init__(self, means: Means, claim: Claim, *, excused: bool) -> None:
-        self._means, self._claim, self._excused = means, claim, excused
+    def __init__(self, means: Means, claim: Claim, *, excused: bool, alone: bool = False) -> None:
+        self._means, self._claim, self._excused, self._alone = means, claim, excused, alone
         self._hold = Hold(means.board, claim.token)
         self.worker = Worker(self._hold, claim)
         self._agent = ""
         self._branch: str | None = None
         self._stopped: Ending | None = None
         self._lost = self._leaving = False
+        self.unrecorded = ""
         self._spec: AgentSpec | None = None
         self._maker: Maker | None = None
         self.task: asyncio.Task[EndpointDown | None]
@@ -114,6 +124,9 @@ class Attempt:
             return None
         try:
             talk, prompt = await self._opened(parents, details)
+        except _Unrecorded as error:
+            await self._end_unrecorded(error.line)
+            return None
         except (HermesError, OSError) as error:
             await self._end("failed", error.line if isinstance(error, HermesError) else str(error))
             return None
@@ -166,15 +179,18 @@ class Attempt:
         self._maker, self._spec = maker, spec
         prompt = card_message(details, parents, claim.run)
         fenced = FencedMaker(maker, self.worker, lambda: self.stop(TAKEN))
-        talk = await means.delegation.opened(
-            spec,
-            fenced,
-            Origin(),
-            prompt,
-            title=f"{claim.card.id} {claim.card.title}",
-            place=place,
-            check=lambda _: "" if self.worker.verb else NUDGE,
-        )
+        try:
+            talk = await means.delegation.opened(
+                spec,
+                fenced,
+                Origin(),
+                prompt,
+                title=f"{claim.card.id} {claim.card.title}",
+                place=place,
+                check=lambda _: "" if self.worker.verb else NUDGE,
+            )
+        except StateError as error:
+            raise _Unrecorded(str(error), hint=error.hint) from error
         return talk, prompt
 
     async def _workspace(self, earlier: list[str]) -> tuple[Path, Worktree | None]:
@@ -237,6 +253,8 @@ class Attempt:
             await self._by_person()
         elif ending.state == "handed over":
             await self._end("stopped", "the program ended")
+        elif ending.kind == StateError.kind:
+            await self._end_unrecorded(ending.error)
         elif ending.kind == EndpointDown.kind and not self._excused:
             await self._end("stopped", f"the model's server is down: {ending.error}")
             return EndpointDown(ending.error)
@@ -263,6 +281,10 @@ class Attempt:
             log.info("the run of %s had ended already", card)
         except StateError:
             await self._end("stopped", "stopped by a person")
+
+    async def _end_unrecorded(self, error: str) -> None:
+        self.unrecorded = error
+        await self._end("failed" if self._alone else "stopped", error)
 
     async def _end(self, state: Failure, error: str) -> None:
         await end_run(self._hold, state, error, leaving=lambda: self._leaving)

@@ -255,6 +255,10 @@ class Delegation:
         self.begin(conversation, task.message, by_person=False)
         return Child(conversation, check, self._supervisor)
 
+    async def recorded(self) -> None:
+        """See `Keeper.recorded`."""
+        await self._keeper.recorded()
+
     async def opened(
         self,
         spec: AgentSpec,
@@ -267,6 +271,7 @@ class Delegation:
         place: Worktree | None = None,
         check: Callable[[str], str] | None = None,
         known: Known | None = None,
+        follows: str = "",
     ) -> Conversation:
         """A conversation, new or `known`, whose record is on disk; nothing runs yet. With a `tree` it needs a seat.
 
@@ -292,6 +297,7 @@ class Delegation:
             origin=origin,
             seat=tree.seat() if tree else None,
             prompt=prompt,
+            follows=follows,
             place=place,
             check=check,
         )

@@ -80,6 +80,8 @@ class Dispatcher:
         self._woken = asyncio.Event()
         self._stopping = self._once = False
         self._attended = float("-inf")
+        self._unrecorded = ""
+        """Why this program could not record an attempt; nothing is claimed until it can."""
         self._unusable: float | None = None
         self._seen = 0
         self._looking: asyncio.Task[None] | None = None
@@ -125,6 +127,9 @@ class Dispatcher:
             self._seen = await on_board(self.board.latest)
             self._looking = asyncio.create_task(self._look(), name="watch of a board")
         await self._tend()
+        if self._unrecorded:
+            await self._means.delegation.recorded()
+            self._unrecorded = ""
         while not self._stopping and await self._claimed():
             pass
         if not self._once or self._stopping or self._at_work or await self._left():
@@ -140,7 +145,7 @@ class Dispatcher:
             raise error
         if self._unusable is None:
             log.warning("the board %s cannot be used: %s", self.board.slug, error)
-            self._emit(Notice, level="warning", text=f"the board {self.board.slug} cannot be used now: {error.line}")
+            self._emit(Notice, level="warning", text=f"the board {self.board.slug} cannot be worked now: {error.line}")
             self._unusable = now
         if now - self._unusable > BOARD_PATIENCE:
             raise error
@@ -148,7 +153,7 @@ class Dispatcher:
     def _borne(self) -> None:
         """The board was used without a fault."""
         if self._unusable is not None:
-            self._emit(Notice, level="info", text=f"the board {self.board.slug} can be used again")
+            self._emit(Notice, level="info", text=f"the board {self.board.slug} is worked again")
             self._unusable = None
 
     async def _look(self) -> None:
@@ -214,6 +219,7 @@ class Dispatcher:
 
     def _over(self, token: str, card: str, profile: str) -> None:
         attempt = self._at_work.pop(token)
+        self._unrecorded = attempt.unrecorded or self._unrecorded
         self._woken.set()
         if attempt.task.cancelled():
             return

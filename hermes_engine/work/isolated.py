@@ -53,6 +53,7 @@ class IsolatedAttempt:
         self._means, self._claim, self._isolation, self._excused = means, claim, isolation, excused
         self._hold = Hold(means.board, claim.token)
         self.worker = Worker(self._hold, claim)
+        self.unrecorded = ""
         self._stopped: Ending | None = None
         self._leaving = False
         self._stop = asyncio.Event()

@@ -51,7 +51,7 @@ def test_a_server_that_is_stopped_in_mid_run_and_started_again_costs_nothing(
     working = one.working()
     until(lambda: one.server.open_requests == 1)
     server.stop()
-    until(lambda: said(one, "cannot be used now"))
+    until(lambda: said(one, "cannot be worked now"))
     until(lambda: one.server.open_requests == 0)
     asked, steps = len(one.server.requests), (work / "steps").exists()
     assert (asked, steps) == (1, False), "who cannot know whose the card is does nothing and asks nobody"
@@ -61,7 +61,7 @@ def test_a_server_that_is_stopped_in_mid_run_and_started_again_costs_nothing(
     assert [(card.status, card.runs) for card in one.board.cards()] == [("done", 1), ("done", 1)]
     assert len(one.server.requests) == 6
     assert (work / "steps").read_text().split() == ["0", "1", "0", "1"]
-    assert (said(one, "cannot be used now"), said(one, "can be used again")) == (1, 1)
+    assert (said(one, "cannot be worked now"), said(one, "is worked again")) == (1, 1)
 
 
 def test_a_worker_process_waits_for_the_board_too(server: Server, shop: OpenShop, work: Path) -> None:

@@ -151,11 +151,36 @@ def test_a_board_that_is_locked_for_a_while_is_worked_again(shop: OpenShop, monk
     working = one.working()
     until(lambda: one.server.open_requests == 1)
     with locked(one.board):
-        until(lambda: any("cannot be used now" in text for text in notices(one)))
+        until(lambda: any("cannot be worked now" in text for text in notices(one)))
     working.join(30)
     assert not working.is_alive()
     assert [card.status for card in one.board.cards()] == ["done", "done"]
-    assert sum("cannot be used now" in text for text in notices(one)) == 1
+    assert sum("cannot be worked now" in text for text in notices(one)) == 1
+
+
+def test_a_state_that_cannot_be_written_costs_no_try_and_nothing_is_begun_meanwhile(
+    shop: OpenShop, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk of the home is full, the board is on a server: else every card would be blocked within seconds."""
+    monkeypatch.setattr(database, "_BUSY_MILLISECONDS", 20)
+    one = shop(lambda seen: call("kanban_complete", {"summary": "x"}, first_delay=0.3))
+    for title in ("a", "b"):
+        one.board.create(CardDraft(title, max_retries=0))
+    working = one.working()
+    until(lambda: one.server.open_requests == 2)
+    connection = sqlite3.connect(home / "state.db", isolation_level=None)
+    connection.execute("BEGIN IMMEDIATE")
+    for title in ("c", "d"):
+        one.board.create(CardDraft(title, max_retries=0))
+    until(lambda: any("cannot be worked now" in text for text in notices(one)))
+    begun = len(one.server.requests)
+    connection.execute("ROLLBACK")
+    connection.close()
+    working.join(60)
+    assert not working.is_alive()
+    assert [card.status for card in one.board.cards()] == ["done"] * 4
+    assert begun == 2
+    assert {run.state for card in one.board.cards() for run in one.board.runs(card.id)} == {"stopped", "done"}
 
 
 def test_how_a_run_ended_is_written_when_the_board_can_be_written_again(
