@@ -18,13 +18,13 @@ from hermes_engine.clients import make_client
 from hermes_engine.clients.probing import probed
 from hermes_engine.clients.replicas import ReplicaClient, Replicas
 from hermes_engine.errors import EndpointDown, SandboxFault
-from hermes_engine.events import Event
+from hermes_engine.events import Event, Sink
 from hermes_engine.messages import Message
 from hermes_engine.paths import user_home
 from hermes_engine.profiles import Resolved
 from hermes_engine.protocols import AgentSpec, Box, Client, Job, Journal, Limits, Sandbox
 from hermes_engine.redaction import Redactor
-from hermes_engine.requests import Broker
+from hermes_engine.requests import ASKS, Broker
 from hermes_engine.sandbox.boxed import boxed_env
 from hermes_engine.sandbox.choosing import make_box
 from hermes_engine.sandbox.container import ContainerLimits, Dock
@@ -302,6 +302,8 @@ class RowAgents:
         wait_out: called while the endpoint is down, see `agent.ask`.
         deltas: whether pieces of replies are emitted.
         around, replicas: see `Clients`.
+        broker: through which rows ask a person; None: nobody can answer.
+        asks: hears what children of rows ask.
     """
 
     def __init__(
@@ -314,22 +316,30 @@ class RowAgents:
         deltas: bool = False,
         around: Around | None = None,
         replicas: Replicas | None = None,
+        broker: Broker | None = None,
+        asks: Sink | None = None,
     ) -> None:
         self.clients = Clients(
             resolved, pool_limit=pool_limit, seed=seed, paced=False, around=around, replicas=replicas
         )
-        broker = Broker(attended=False)
+        self._asks = asks or _unheard
+        broker = broker or Broker(attended=False)
         self._assembly = Assembly(resolved, broker, clients=self.clients, deltas=deltas, wait_out=wait_out)
         self._supervisor = Supervisor(_unheard)
         self._assembly.extra_tools = Delegation(
             self._supervisor,
             self._assembly,
             KeepsNothing(),
-            self._supervisor.observe,
+            self._hear_child,
             resolved.settings.delegation,
             {},
         ).tools
         self.redactor = self._assembly.redactor
+
+    def _hear_child(self, event: Event) -> None:
+        self._supervisor.observe(event)
+        if isinstance(event, ASKS):
+            self._asks(event)
 
     async def build(self, spec: AgentSpec, *, history: Sequence[Message] = (), prompt: str = "") -> Agent:
         """A row's agent; hosts in `prompt` count as named by a person. Raises as `Assembly.build` does.

@@ -18,6 +18,9 @@ from hermes_engine.events import ApprovalAsked, Emitter, QuestionAsked, RequestS
 
 Choice = Literal["once", "session", "always", "no", "answer"]
 
+ASKS = (ApprovalAsked, QuestionAsked, RequestSettled)
+"""What is said of a request."""
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:

@@ -15,7 +15,9 @@ from hermes_engine.batch.setup import Setup
 from hermes_engine.batch.steering import MOST_WORKERS
 from hermes_engine.batch.token_chain import TokenClient
 from hermes_engine.errors import EndpointDown
+from hermes_engine.events import Sink
 from hermes_engine.protocols import Client
+from hermes_engine.requests import Broker
 
 
 class Waits(Protocol):
@@ -40,7 +42,9 @@ class Board(Protocol):
     replicas: Callable[[], list[dict[str, Any]]]
 
 
-def assembled(setup: Setup, outage: Waits, pace: Paces, floor: Board) -> RowAgents:
+def assembled(
+    setup: Setup, outage: Waits, pace: Paces, floor: Board, *, broker: Broker | None = None, asks: Sink | None = None
+) -> RowAgents:
     """The agents of a run.
 
     Args:
@@ -48,6 +52,8 @@ def assembled(setup: Setup, outage: Waits, pace: Paces, floor: Board) -> RowAgen
         outage: waits while nobody answers.
         pace: of the run's requests.
         floor: told what becomes of each server, where there are several.
+        broker: through which rows ask a person; None: nobody can answer.
+        asks: hears what children of rows ask.
     """
     from hermes_engine import assembly  # loads clients and tools, which tests of a run do without
     from hermes_engine.clients.replicas import Replicas, going_on
@@ -69,4 +75,6 @@ def assembled(setup: Setup, outage: Waits, pace: Paces, floor: Board) -> RowAgen
         wait_out=going_on(replicas, outage.wait_out) if replicas is not None else outage.wait_out,
         around=around,
         replicas=replicas,
+        broker=broker,
+        asks=asks,
     )

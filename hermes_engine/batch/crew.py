@@ -27,8 +27,9 @@ from hermes_engine.batch.schedule import Schedule, Task
 from hermes_engine.batch.trajectory import KEPT_STOPS, make_record
 from hermes_engine.batch.writer import Writer, now
 from hermes_engine.errors import ConfigError, EndpointDown, StateError, UsageError
-from hermes_engine.events import Emitter, RowFinished, RowStarted
+from hermes_engine.events import Emitter, Event, RowFinished, RowStarted, Sink
 from hermes_engine.redaction import Redactor
+from hermes_engine.requests import ASKS
 
 MOST_LOSSES = 5
 """How often a row may be lost with the process that worked it before that counts as the row's own fault."""
@@ -45,6 +46,7 @@ class Crew:
     """Everything the workers share.
 
     Attributes:
+        asks: hears what rows ask a person, and what became of it.
         stop: called with a reason when the run is to end without a person having asked.
     """
 
@@ -64,6 +66,7 @@ class Crew:
     rejects: Rejects
     quality: Quality
     emit: Emitter
+    asks: Sink
     stop: Callable[[str], None]
     forecast: Forecast
     recording: Recording | None = None
@@ -91,7 +94,7 @@ class Crew:
         self.books.begin(task.ident)
         tape = Tape() if self.recording else None
         TAPE.set(tape)
-        at_work = self.floor.begin(row, prompt, self.outage.hear)
+        at_work = self.floor.begin(row, prompt, self._hear)
         self.writer.touch()
         self.emit(RowStarted, index=row.index, sample=row.sample, prompt=prompt)
         paused = self.outage.seconds
@@ -117,6 +120,11 @@ class Crew:
                 self.schedule.done(task)
             if not settled:
                 self._tell_end(row, "cancelled", "waits to run again" if again else "not finished", None)
+
+    def _hear(self, event: Event) -> None:
+        self.outage.hear(event)
+        if isinstance(event, ASKS):
+            self.asks(event)
 
     async def _worked(self, row: Row, at_work: RowAtWork) -> RowResult:
         try:

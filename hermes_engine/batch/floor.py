@@ -14,8 +14,11 @@ from typing import Any, Protocol
 
 from hermes_engine.batch.job import Row
 from hermes_engine.events import (
+    ApprovalAsked,
     Emitter,
     Event,
+    QuestionAsked,
+    RequestSettled,
     Sink,
     StepRetried,
     StepStarted,
@@ -56,13 +59,14 @@ class RowAtWork:
         began, heard: seconds since the epoch: its start, its last event.
         turns, tools, tokens, cost: requests, calls, tokens, US dollars so far.
         counted: whether what it used is in the run's account already.
+        asks: what it asks a person and waits for, None when it does not.
         retries: how often requests were sent again.
         words: what it does now, one line.
     """
 
     __slots__ = (
-        "_floor", "_next", "_recent", "_speak", "_talk", "_watcher", "began", "cost", "counted", "heard", "index",
-        "prompt", "retries", "sample", "tokens", "tools", "turns", "words",
+        "_floor", "_next", "_recent", "_speak", "_talk", "_watcher", "asks", "began", "cost", "counted", "heard",
+        "index", "prompt", "retries", "sample", "tokens", "tools", "turns", "words",
     )  # fmt: skip
 
     def __init__(self, row: Row, prompt: str, floor: Floor, hear: Sink) -> None:
@@ -71,6 +75,7 @@ class RowAtWork:
         self.turns = self.tools = self.tokens = self.retries = 0
         self.cost, self.counted = 0.0, False
         self.words = ""
+        self.asks: ApprovalAsked | QuestionAsked | None = None
         self._floor, self._next = floor, hear
         self._talk: Talk | None = None
         self._speak: Voice | None = None
@@ -114,6 +119,10 @@ class RowAtWork:
         elif isinstance(event, UsageReported):
             self.tokens += event.usage.total_tokens
             self.cost += event.usage.cost_usd
+        elif isinstance(event, ApprovalAsked | QuestionAsked):
+            self.asks = event
+        elif kind is RequestSettled:
+            self.asks = None
         elif isinstance(event, StepRetried):
             self.retries += 1
             self.words = f"tried {event.attempt}×: {event.reason}"[:_WORDS]
@@ -124,7 +133,7 @@ class RowAtWork:
         self._next(event)
 
 
-_OF_A_STEP = frozenset({StepStarted, ToolStarted, ToolFinished})
+_OF_A_STEP = frozenset({StepStarted, ToolStarted, ToolFinished, ApprovalAsked, QuestionAsked, RequestSettled})
 
 
 class Floor:

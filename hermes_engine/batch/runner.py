@@ -37,10 +37,14 @@ from hermes_engine.errors import HermesError, UsageError
 from hermes_engine.events import BatchFinished, BatchStarted, Emitter, Notice, Sink
 from hermes_engine.profiles import Resolved
 from hermes_engine.redaction import Redactor
+from hermes_engine.requests import Broker
 
 T = TypeVar("T")
 
 MakeAgents = Callable[[Setup, Outage], RowAgents]
+
+ASKING = ("ask", "edits")
+"""Modes in which rows ask, where a person can answer."""
 
 GRACE = 2.5
 """Seconds that rows in flight have to end by themselves after an interrupt."""
@@ -89,6 +93,7 @@ class BatchRun:
         sink: hears BatchStarted, RowStarted, RowFinished, Notice and BatchFinished, on the run's thread.
         make_agents: builds the rows' agents; the assembly's by default.
         only: rows to be worked, by name; None for all that are to be done.
+        broker: has a person answer rows whose mode asks; without, what would ask is denied.
 
     Attributes:
         floor: what goes on, to be looked at from any thread.
@@ -102,7 +107,9 @@ class BatchRun:
         *,
         make_agents: MakeAgents | None = None,
         only: Collection[RowName] | None = None,
+        broker: Broker | None = None,
     ) -> None:
+        self._broker = broker
         self.options, self.resolved = options, resolved
         self._sink = sink
         self._make_agents = make_agents
@@ -278,6 +285,7 @@ class BatchRun:
             rejects=Rejects(self._tell),
             quality=quality_of_run(setup.folder, options.filter, plan.ledger.kept),
             emit=self._emit,
+            asks=self._sink,
             stop=self._stop_itself,
             forecast=forecast_of(plan, dataset, self._tell),
             recording=Recording(setup.folder, redactor) if options.record else None,
@@ -292,7 +300,8 @@ class BatchRun:
             from hermes_engine.batch.fleet import Fleet  # as few runs need it
 
             return Fleet(setup, setup.job(work), outage, pace, self.floor)
-        return OwnLoop(assembled(setup, outage, pace, self.floor))
+        asked = self._broker if setup.spec.mode in ASKING else None
+        return OwnLoop(assembled(setup, outage, pace, self.floor, broker=asked, asks=self._sink))
 
     async def _opened(self, workers: Workers) -> None:
         """Waits until rows can be worked, or the run is to end. Raises what ends it as a fault."""

@@ -91,7 +91,7 @@ class Engine:
             run=self._run,
             soon=self._do,
         )
-        self.runs = Runs(resolved, self.supervisor, self._heard, front=sink, run=self._run)
+        self.runs = Runs(resolved, self.supervisor, self._heard, front=sink, run=self._run, broker=self.broker)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping: asyncio.Event | None = None
         self._ready = threading.Event()

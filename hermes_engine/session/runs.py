@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from hermes_engine.errors import HermesError, UsageError
 from hermes_engine.events import BatchChanged, BatchFinished, BatchStarted, Event, RowFinished, Sink
 from hermes_engine.profiles import Resolved
+from hermes_engine.requests import ASKS, Broker
 from hermes_engine.work.supervisor import Ending, Supervisor
 
 if TYPE_CHECKING:
@@ -39,12 +40,14 @@ class RunOnLoop(Protocol):
 
 class Runs:
     """The runs of this process. `run` does work on the engine's loop and waits for it; `front` hears the rows that are
-    looked at, which nobody records.
+    looked at and those that ask, which nobody records; `broker` has their questions answered.
     """
 
-    def __init__(self, resolved: Resolved, supervisor: Supervisor, sink: Sink, *, front: Sink, run: RunOnLoop) -> None:
+    def __init__(
+        self, resolved: Resolved, supervisor: Supervisor, sink: Sink, *, front: Sink, run: RunOnLoop, broker: Broker
+    ) -> None:
         self._resolved, self._supervisor, self._sink, self._front = resolved, supervisor, sink, front
-        self._run = run
+        self._run, self._broker = run, broker
         self._pool = ThreadPoolExecutor(resolved.settings.batch.max_runs, thread_name_prefix="hermes-batch")
         self._running: dict[str, BatchRun] = {}
         self._tickets: dict[str, Future[BatchSummary]] = {}
@@ -73,7 +76,9 @@ class Runs:
             model=options.model or self._resolved.settings.model,
             on_stop=lambda: self._stop_run(name),
         )
-        run = BatchRun(options, self._resolved, self._told(agent, asyncio.get_running_loop()), only=only)
+        run = BatchRun(
+            options, self._resolved, self._told(agent, asyncio.get_running_loop()), only=only, broker=self._broker
+        )
         self._running[name] = run
         task = self._supervisor.start(agent, lambda: self._work(agent, run))
         task.add_done_callback(lambda done: self._ended(name, agent, done.result()))
@@ -188,6 +193,9 @@ class Runs:
         """The sink of a run: names its agent in each event, and keeps the agent's row true."""
 
         def hear(event: Event) -> None:
+            if isinstance(event, ASKS):  # of a row, under its own name
+                self._front(event)
+                return
             named = dataclasses.replace(event, agent=agent)
             self._sink(named)
             if isinstance(event, BatchStarted | RowFinished | BatchChanged):

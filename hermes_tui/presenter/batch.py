@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from hermes_engine.events import ApprovalAsked
 from hermes_tui.texts import _
 
 if TYPE_CHECKING:
@@ -38,11 +39,12 @@ class TableRow:
 
     Attributes:
         name: place of its line and its sample.
-        state: running | quiet | failed | rejected | kept.
+        state: needs | running | quiet | failed | rejected | kept.
         seconds: how long it has worked or took; None where nobody knows.
         quiet: seconds since something came from it, while that is long.
         words: what it does now, why it ended so.
         line: where it is recorded, None while it is in flight.
+        request: what it asks a person, "" when it does not.
     """
 
     name: RowName
@@ -56,6 +58,7 @@ class TableRow:
     prompt: str
     quiet: float = 0.0
     line: RowLine | None = None
+    request: str = ""
 
     @property
     def live(self) -> bool:
@@ -74,11 +77,12 @@ class Counters:
     invalid: int = 0
     running: int = 0
     waiting: int = 0
+    needs: int = 0
 
     @property
     def settled(self) -> int:
         """Rows that will not run again by themselves."""
-        return self.total - self.running - self.waiting
+        return self.total - self.running - self.needs - self.waiting
 
     @property
     def percent(self) -> int:
@@ -86,13 +90,14 @@ class Counters:
         return 100 * self.settled // self.total if self.total else 0
 
 
-def counters(counts: Mapping[str, int], running: int) -> Counters:
-    """The counters of a run that has `running` rows in flight."""
+def counters(counts: Mapping[str, int], running: int, needs: int = 0) -> Counters:
+    """The counters of a run that has `running` rows in flight, of which so many ask a person."""
     told = {name: max(0, int(counts.get(name, 0))) for name in ("kept", "rejected", "failed", "invalid")}
     total = max(int(counts.get("total", 0)), sum(told.values()))
     pending = total - sum(told.values())
     running = min(max(0, running), pending)
-    return Counters(total, **told, running=running, waiting=pending - running)
+    needs = min(needs, running)
+    return Counters(total, **told, running=running - needs, waiting=pending - running, needs=needs)
 
 
 def counts_words(told: Counters) -> str:
@@ -102,7 +107,7 @@ def counts_words(told: Counters) -> str:
         (told.rejected, _("rejected")),
         (told.failed, _("failed")),
         (told.invalid, _("invalid")),
-        (told.running + told.waiting, _("waiting")),
+        (told.running + told.needs + told.waiting, _("waiting")),
     )
     return ", ".join(f"{count} {word}" for number, (count, word) in enumerate(named) if count or not number)
 
@@ -110,6 +115,7 @@ def counts_words(told: Counters) -> str:
 def state_word(word: str) -> str:
     """The state of a run or a row for a person."""
     return {
+        "needs": _("question"),
         "running": _("running"),
         "paused": _("paused"),
         "queued": _("waits for another run"),
@@ -252,7 +258,8 @@ class RunModel:
     def counters(self) -> Counters:
         """The rows by state, now."""
         if self.floor is not None and self.floor.counts:
-            return counters(self.floor.counts, len(self.floor.rows))
+            rows = self.floor.rows
+            return counters(self.floor.counts, len(rows), sum(row.asks is not None for row in rows))
         running = int(self._point("running") or 0) if self.at_work else 0
         return counters(self.state.rows if self.state is not None else {}, running)
 
@@ -278,7 +285,7 @@ class RunModel:
     def seconds_left(self, now: float) -> float | None:
         """Until its end at the present rate; None when that cannot be told."""
         told, rate = self.counters(), self.rate(now)
-        pending = told.running + told.waiting
+        pending = told.running + told.needs + told.waiting
         return 60 * pending / rate if rate and pending and self.word == "running" else None
 
     # Rows
@@ -290,7 +297,7 @@ class RunModel:
         again = {row.name for row in live}
         found: list[TableRow] = []
         if only in ("all", "running"):
-            found += sorted(live, key=lambda row: (row.state == "quiet", -(row.seconds or 0)))
+            found += sorted(live, key=lambda row: (not row.request, row.state == "quiet", -(row.seconds or 0)))
         for outcome in OUTCOMES:
             if only in ("all", outcome):
                 found += reversed(groups[outcome])
@@ -372,10 +379,13 @@ def _shares(parts: Sequence[int], wholes: Sequence[int]) -> tuple[float, ...]:
 
 def _live(row: RowAtWork, now: float) -> TableRow:
     silent = now - row.heard
-    quiet = silent if silent >= QUIET_SECONDS else 0.0
+    asks = row.asks
+    quiet = silent if silent >= QUIET_SECONDS and asks is None else 0.0
+    state = "needs" if asks is not None else "quiet" if quiet else "running"
+    words = row.words if asks is None else asks.title if isinstance(asks, ApprovalAsked) else asks.question
     return TableRow(
-        row.name, "quiet" if quiet else "running", max(0.0, now - row.began), row.turns, row.tools, row.tokens,
-        row.retries, row.words, row.prompt, quiet,
+        row.name, state, max(0.0, now - row.began), row.turns, row.tools, row.tokens, row.retries, words, row.prompt,
+        quiet, request=asks.request if asks is not None else "",
     )  # fmt: skip
 
 

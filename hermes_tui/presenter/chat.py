@@ -331,7 +331,8 @@ class ChatPresenter:
         if event.request in self.requests:
             return
         own = event.agent == self.agent
-        block = request_block(event, self.own_name if own else self._name_of(event.agent))
+        name = _row_name(event) or self._name_of(event.agent)
+        block = request_block(event, self.own_name if own else name)
         self.requests[event.request] = block
         self._view.add(block)
 
@@ -340,3 +341,13 @@ class ChatPresenter:
         if block is not None:
             words, well = settled_words(event.choice, event.note)
             block.settle(words, well=well)
+
+
+def _row_name(event: Event) -> str:
+    """The name of a row of a batch run; "" for any other agent."""
+    kind, _dash, which = event.agent.partition("-")
+    place, _dot, sample = which.partition(".")
+    if kind != "row" or not place.isdecimal() or not event.session:
+        return ""
+    row = place if sample == "0" else which
+    return _("row {row} of {run}").format(row=row, run=event.session)

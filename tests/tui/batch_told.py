@@ -67,7 +67,7 @@ def state(rows: dict[str, int], *, since: float = 0.0, holder: str = "", word: s
 def floor(counts: dict[str, int], workers: int = 8) -> Floor:
     """What goes on: four rows at work, one of them quiet."""
     told = Floor()
-    told.counts, told.workers = counts, workers
+    told.begun, told.counts, told.workers = True, counts, workers
     for index, ago, heard, turns, tools, tokens, words in (
         (128, 62, 3, 3, 5, 8000, "Read src/a.py"),
         (127, 91, 1, 4, 7, 11_000, "Run pytest -q [x]"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -265,12 +266,12 @@ async def test_a_row_is_read_live_and_others_as_they_are_recorded(serve: Serve, 
 
 
 async def test_a_row_that_ends_while_it_is_opened_is_read_from_its_line(serve: Serve, tmp_path: Path) -> None:
-    server = serve([say("Well done.", "I think.", first_delay=1.5)])
+    server = serve([say("Well done.", "I think.", first_delay=6)])
     async with live(settings(server), tmp_path, width=100) as app:
         await begin(app, ["only one"], tmp_path)
         await app.until(lambda: [row.live for row in run_screen(app).rows] == [True])
         screen, (row,) = run_screen(app), run_screen(app).rows
-        await app.until(lambda: server.requests[0].ended is not None)
+        await app.until(lambda: bool(server.requests) and server.requests[0].ended is not None, 30)
         screen.follow._due = time.monotonic() + 3600  # its line is read when it is looked for, and not before
         engine = app.desk.engine
         assert engine is not None
@@ -278,6 +279,40 @@ async def test_a_row_that_ends_while_it_is_opened_is_read_from_its_line(serve: S
         app.app.push_screen(TraceScreen(screen, row))
         await app.shows("Well done.")
         assert "Nothing was kept" not in app.screen
+
+
+async def test_rows_ask_the_person_where_the_run_is_to_ask(serve: Serve, tmp_path: Path) -> None:
+    def tool(seen: Seen) -> Answer:
+        if any(item["role"] == "tool" for item in seen.messages):
+            return GOOD
+        return call("write_file", {"path": "a.txt", "content": "x"}, reasoning="I write [b].")
+
+    server = serve(by_prompt({"ask": tool}))
+    async with live(settings(server), tmp_path, width=120, height=36) as app:
+        await begin(app, ["ask one", "fine", "ask two"], tmp_path, flags="--mode ask --sandbox local")
+        await app.shows("◆ 2 need you")
+        await app.until(lambda: sorted(states(app)[:2]) == ["0 ◆ question", "2 ◆ question"])
+        assert "◆ 2 need you" in app.screen.splitlines()[0], "as everywhere"
+        counts = run_screen(app).model.counters()
+        assert (counts.needs, counts.running, counts.kept, counts.settled) == (2, 0, 1, 1)
+        await app.pilot.press("a")
+        await app.shows(" asks")
+        await app.pilot.press("1")
+        await app.shows("✓ 2 kept")
+        await app.pilot.press("home", "enter")
+        await app.until(lambda: isinstance(app.app.screen, TraceScreen))
+        await app.shows("◆ question")
+        await app.pilot.press("a")
+        await app.until(lambda: re.search(r"(\d)  No\b", app.screen))
+        await app.pilot.press(re.search(r"(\d)  No\b", app.screen).group(1))  # type: ignore[union-attr]
+        await app.until(lambda: not app.desk.engine or not app.desk.engine.runs.names)
+        told = [json.loads(line) for line in next(tmp_path.glob("data/*/trajectories.jsonl")).read_text().splitlines()]
+        tools = sorted(turn["value"][:7] for row in told for turn in row["conversations"] if turn["from"] == "tool")
+        assert len(told) == 3
+        assert tools[0] == "created"
+        assert "created" not in tools[1]
+        await app.pilot.press("alt+1")
+        await app.shows("Allowed once")
 
 
 async def test_an_export_is_a_new_file_and_an_answer_is_copied(serve: Serve, tmp_path: Path) -> None:

@@ -22,10 +22,10 @@ COUNTED = st.dictionaries(
 )
 
 
-@given(COUNTED, st.integers(-3, 500))
-def test_counters_always_add_up(counts: dict[str, int], running: int) -> None:
-    told = counters(counts, running)
-    parts = (told.kept, told.rejected, told.failed, told.invalid, told.running, told.waiting)
+@given(COUNTED, st.integers(-3, 500), st.integers(0, 600))
+def test_counters_always_add_up(counts: dict[str, int], running: int, needs: int) -> None:
+    told = counters(counts, running, needs)
+    parts = (told.kept, told.rejected, told.failed, told.invalid, told.running, told.needs, told.waiting)
     assert sum(parts) == told.total
     assert min(parts) >= 0
     assert 0 <= told.percent <= 100

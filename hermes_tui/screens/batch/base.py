@@ -19,6 +19,7 @@ from hermes_tui.widgets.bar import Part
 from hermes_tui.widgets.look import look_of
 
 if TYPE_CHECKING:
+    from hermes_tui.presenter.batch import TableRow
     from hermes_tui.screens.agents.book import AgentsBook
     from hermes_tui.screens.batch.book import BatchBook
     from hermes_tui.screens.host import Host
@@ -89,6 +90,14 @@ class BatchBase(AgentsBase):
                 self.doing(self.acts.resume(folder))
             case _:
                 self.remark(_("Another program works it; only stopping it is possible from here"))
+
+    def answer(self, row: TableRow, run: str) -> None:
+        """Has a row's question answered."""
+        from hermes_tui.screens.batch.answering import answered
+
+        if (engine := self.desk.engine) is not None:
+            asker = _("row {row} of {run}").format(row=row.name[0], run=run)
+            self.doing(answered(self.app, engine, row.request, asker))
 
     def action_retry_all(self) -> None:
         """Runs all failed rows again."""

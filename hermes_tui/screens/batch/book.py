@@ -49,7 +49,7 @@ class RunItem:
     def left(self) -> int:
         """Rows that a resume would run."""
         told = self.counters
-        return 0 if self.at_work else told.waiting + told.running + told.failed
+        return 0 if self.at_work else told.waiting + told.running + told.needs + told.failed
 
     @property
     def word(self) -> str:
@@ -129,7 +129,9 @@ class BatchBook:
     def _item(self, state: RunState) -> RunItem:
         floor = self.runs.floor(state.name) if self.runs else None
         if floor is not None:
-            told = counters(floor.counts or state.rows, len(floor.rows))
+            told = counters(
+                floor.counts or state.rows, len(floor.rows), sum(row.asks is not None for row in floor.rows)
+            )
             return RunItem(state, True, floor.paused, told, queued=not floor.begun)
         running = int(state.checkpoint.get("running") or 0) if state.holder else 0
         paused = bool(state.holder and state.checkpoint.get("paused"))

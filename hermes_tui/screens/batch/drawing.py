@@ -34,6 +34,7 @@ def sign_of(word: str, look: Look) -> tuple[str, Style]:
     """The sign of a run's state or a row's."""
     glyphs = look.glyphs
     return {
+        "needs": (glyphs.needs, look.warning),
         "running": (glyphs.running, look.accent),
         "quiet": (glyphs.running, look.accent),
         "paused": (glyphs.stopped, look.soft),
@@ -51,7 +52,7 @@ def sign_of(word: str, look: Look) -> tuple[str, Style]:
 
 def left_words(told: Counters) -> str:
     """What a resume would do: `174 left (5 failed, 169 waiting)`."""
-    waiting = told.waiting + told.running
+    waiting = told.waiting + told.running + told.needs
     return _("{left} left ({failed} failed, {waiting} waiting)").format(
         left=waiting + told.failed, failed=told.failed, waiting=waiting
     )
@@ -158,6 +159,7 @@ def counts(model: RunModel, width: int, look: Look) -> chrome.Sides:
         (glyphs.rejected, told.rejected, _("rejected"), "soft"),
         (glyphs.bad, told.failed, _("failed"), "bad"),
         (glyphs.warning, told.invalid, _("invalid"), "soft"),
+        (glyphs.needs, told.needs, _("need you"), "warning"),
         (glyphs.running, told.running, _("running"), "accent"),
         (glyphs.waiting, told.waiting, _("waiting"), "soft"),
     )

@@ -43,6 +43,7 @@ class RunScreen(BatchBase):
     AUTO_FOCUS = "Table"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "open", _("What the row says"), show=False, id="run.open"),
+        Binding("a", "answer", _("Answer a row that asks"), show=False, id="run.answer"),
         Binding("r", "retry", _("Run a failed row again"), show=False, id="run.retry"),
         Binding("plus", "workers(1)", _("One worker more"), show=False, id="run.more"),
         Binding("minus", "workers(-1)", _("One worker less"), show=False, id="run.fewer"),
@@ -187,6 +188,8 @@ class RunScreen(BatchBase):
         keys: list[tuple[str, str, int]] = []
         if self._text:
             keys.append((_("Esc clears /{filter}").format(filter=self._text), "back", 9))
+        if told.needs:
+            keys.append((_("a answer"), "answer", 9))
         if row is not None:
             keys.append((_("Enter open trace"), "open", 8))
         if told.failed and self.at_work() != "elsewhere":
@@ -282,6 +285,22 @@ class RunScreen(BatchBase):
             self.doing(self.acts.workers(self.model.name, step))
         else:
             self.remark(_("It is not at work here"))
+
+    def action_answer(self) -> None:
+        """Answers the chosen row when it asks, else the first one that does."""
+        asking = [row for row in self.model.rows(self.runs_book.now(), only="running") if row.request]
+        row = next((row for row in asking if self.chosen is not None and row.name == self.chosen.name), None)
+        if (row := row or next(iter(asking), None)) is None:
+            self.remark(_("No row asks anything"))
+        else:
+            self.answer(row, self.model.name)
+
+    def action_next_request(self) -> None:
+        """A row of this run that asks, else whatever else needs the person."""
+        if self.model.counters().needs:
+            self.action_answer()
+        else:
+            super().action_next_request()
 
     def action_retry(self) -> None:
         """Runs the chosen row again, if it failed."""

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from hermes_tui.screens.batch.run import RunScreen
 
 LETTERS = {
+    "a": "answer",
     "r": "retry",
     "R": "retry_all",
     "x": "stop",
@@ -175,7 +176,9 @@ class TraceScreen(BatchBase):
             return
         look, row = look_of(self), self.row
         sign, _style = sign_of(row.state, look)
-        role = {"running": "accent", "quiet": "warning", "kept": "good", "failed": "bad"}.get(row.state, "soft")
+        role = {"needs": "warning", "running": "accent", "quiet": "warning", "kept": "good", "failed": "bad"}.get(
+            row.state, "soft"
+        )
         word = _("quiet {time}").format(time=seconds_short(int(row.quiet))) if row.quiet else state_word(row.state)
         left = [
             Part(_("‹ {run}").format(run=one_line(self.below.model.name)), "soft", "back", weight=5, gap=1, shrinks=6),
@@ -189,6 +192,8 @@ class TraceScreen(BatchBase):
             right.append(Part(_("{count} tok").format(count=count_short(row.tokens)), "soft", weight=3))
         self.header.show(left, [*right, Part("", gap=1, weight=10)])
         keys = [(_("[ ] row beside"), "", 5), (_("Space fold"), "", 2), (_("y copy answer"), "copy", 4)]
+        if row.request:
+            keys.append((_("a answer"), "answer", 9))
         if row.state == "failed" and self.at_work() != "elsewhere":
             keys.append((_("r retry"), "retry", 6))
         self.show_status(self.key_parts([*keys, (_("Esc back"), "back", 7)]), [])
@@ -219,6 +224,20 @@ class TraceScreen(BatchBase):
             self._show(rows[place + step])
         else:
             self.remark(_("There is no other row beside it"))
+
+    def action_answer(self) -> None:
+        """Answers it, when it asks."""
+        if self.row.request:
+            self.answer(self.row, self.below.model.name)
+        else:
+            self.remark(_("It asks nothing"))
+
+    def action_next_request(self) -> None:
+        """Its own question, else whatever else needs the person."""
+        if self.row.request:
+            self.action_answer()
+        else:
+            self.below.action_next_request()
 
     def action_retry(self) -> None:
         """Runs it again, if it failed."""
