@@ -242,11 +242,9 @@ class UiSettings(Section):
     motion: bool = True
     """Whether anything moves (spinners)."""
     mouse: Literal["on", "wheel", "off"] = "on"
-    """on | wheel | off; with off the terminal selects text itself."""
+    """on | wheel | off; with off the terminal selects text itself. `/mouse` changes it at once."""
     sidebar: Literal["auto", "on", "off"] = "auto"
-    """auto | on | off; auto shows it where the screen is wide enough."""
-    language: str = "auto"
-    """Language of the interface (`en`, `es`); `auto` follows the locale."""
+    """auto | on | off; auto shows it where the screen is wide enough. `/sidebar` changes it at once."""
     on_hangup: Literal["stop", "leave"] = "stop"
     """stop | leave: what becomes of work when the terminal goes; leave lets it go on in a process of its own."""
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from hermes_engine.settings import Section, Settings
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "configuration.md"
+ROOT = Path(__file__).parents[2]
+DOCUMENT = ROOT / "docs" / "configuration.md"
 
 
 def defaults(model: type[Section] = Settings, prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
@@ -25,3 +26,15 @@ def test_every_key_is_documented_with_its_default() -> None:
     text = DOCUMENT.read_text(encoding="utf-8").partition("## Keys of")[2].partition("## Servers")[0]
     documented = dict(re.findall(r"^\| `([^`]+)` \| `([^`]+)` \|", text, flags=re.MULTILINE))
     assert documented == dict(defaults())
+
+
+def test_no_key_is_without_effect() -> None:
+    """Faults 2.7: what is accepted is read somewhere."""
+    code = "\n".join(
+        path.read_text()
+        for package in ("hermes_engine", "hermes_tui")
+        for path in (ROOT / package).rglob("*.py")
+        if path.name != "values.py"
+    )
+    read = set(re.findall(r"(?:\.|\")([a-z_]+)\b", code))
+    assert [name for name, _ in defaults() if name.rpartition(".")[2] not in read] == []
