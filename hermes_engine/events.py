@@ -202,6 +202,8 @@ class AgentStarted(Event):
     """Its task."""
     bound: bool = False
     """Whether a model's call started it, which gets its result; else a person did."""
+    follows: str = ""
+    """Agent whose task it goes on with or runs again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,6 +33,11 @@ from hermes_engine.toolsets import expand
 NEWEST = 2
 """Runs of a conversation in which something new may have been recorded."""
 
+REMEMBERED = ("profile", "base_url", "max_turns", "reasoning_effort")
+"""Flags of a program that hold for its tasks when another one goes on with them. What else is given for a chat (model,
+mode, tools) is kept with each; a key is kept nowhere.
+"""
+
 log = logging.getLogger(__name__)
 
 
@@ -67,7 +72,9 @@ class State:
         self._resolved, self._on_notice, self.redactor = resolved, on_notice, redactor
         self._database = open_state(home.state_db, on_notice=lambda text: on_notice("info", text))
         self._instances = Instances(self._database)
-        self.instance = self._instances.register(Path.cwd())
+        given = [(name, getattr(resolved.overrides, name)) for name in REMEMBERED]
+        flags = {name: redactor.text(value) if isinstance(value, str) else value for name, value in given if value}
+        self.instance = self._instances.register(Path.cwd(), flags)
         self.sessions = SessionStore(self._database)
         self.agents = AgentStore(self._database)
         self.orders = OrderBook(self._database)

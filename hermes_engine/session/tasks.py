@@ -184,7 +184,9 @@ class Tasks:
             place = await planned_worktree(near, record.name)
         if known and record.session in self._open:
             raise UsageError(f"the conversation of {record.name} is open already", hint="say it there")
-        task = await self._delegation.opened(saved.spec, assembly, origin, prompt, known=known, place=place)
+        task = await self._delegation.opened(
+            saved.spec, assembly, origin, prompt, known=known, place=place, follows=record.id
+        )
         by_person = text is not None or record.kind == "background"  # a child's task may be a model's words
         going_on = known is not None and known.messages and text is None
         self._delegation.begin(task, None if going_on else prompt, by_person=by_person)

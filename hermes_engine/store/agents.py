@@ -47,6 +47,7 @@ class AgentRecord:
         note: where its work lies, one line.
         files: what its tools wrote.
         bound: a model's call started it and had its result.
+        follows: agent whose task it goes on with or runs again, or "".
     """
 
     id: str
@@ -73,6 +74,7 @@ class AgentRecord:
     note: str = ""
     files: tuple[str, ...] = ()
     bound: bool = False
+    follows: str = ""
 
     @property
     def live(self) -> bool:
@@ -206,7 +208,8 @@ def insert_agent(connection: sqlite3.Connection, record: AgentRecord) -> None:
     now = record.created or time.time()
     connection.execute(
         "INSERT OR IGNORE INTO agents (id, parent, session, instance, name, title, kind, state, activity, prompt,"
-        " model, profile, created, started, owner, bound, result_seen) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        " model, profile, created, started, owner, bound, result_seen, follows)"
+        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         (
             record.id,
             record.parent,
@@ -225,6 +228,7 @@ def insert_agent(connection: sqlite3.Connection, record: AgentRecord) -> None:
             record.owner,
             record.bound,
             record.result_seen,
+            record.follows,
         ),
     )
 

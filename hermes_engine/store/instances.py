@@ -7,10 +7,12 @@ counts as alive as long as its heartbeat is fresh.
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import secrets
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -92,15 +94,26 @@ class Instances:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def register(self, cwd: Path) -> str:
-        """Records this process; returns the instance's id."""
+    def register(self, cwd: Path, flags: Mapping[str, str | int] | None = None) -> str:
+        """Records this process, which was started with these flags; returns the instance's id."""
         identity = this_process()
         instance = f"i{secrets.token_hex(6)}"
         now = time.time()
         with self._database.write() as connection:
             connection.execute(
-                "INSERT INTO instances (id, boot, pid, birth, host, cwd, started, heartbeat) VALUES (?,?,?,?,?,?,?,?)",
-                (instance, identity.boot, identity.pid, identity.birth, platform.node(), clean(str(cwd)), now, now),
+                "INSERT INTO instances (id, boot, pid, birth, host, cwd, started, heartbeat, flags)"
+                " VALUES (?,?,?,?,?,?,?,?,?)",
+                (
+                    instance,
+                    identity.boot,
+                    identity.pid,
+                    identity.birth,
+                    platform.node(),
+                    clean(str(cwd)),
+                    now,
+                    now,
+                    clean(json.dumps(dict(flags or {}))),
+                ),  # fmt: skip
             )
         return instance
 
@@ -135,6 +148,11 @@ class Instances:
         """Pid and folder of each instance that was not ended, by its id."""
         rows = self._database.read("SELECT id, pid, cwd FROM instances WHERE ended IS NULL")
         return {row["id"]: (row["pid"], row["cwd"]) for row in rows}
+
+    def flags(self, instance: str) -> dict[str, str | int]:
+        """What an instance, living or not, was started with; nothing where nobody knows."""
+        rows = self._database.read("SELECT flags FROM instances WHERE id = ?", (instance,))
+        return json.loads(rows[0]["flags"]) if rows else {}
 
     def bury(self) -> tuple[str, ...]:
         """Marks instances that died without a word as ended; returns their ids."""

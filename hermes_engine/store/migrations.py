@@ -144,6 +144,11 @@ DROP INDEX agents_unseen;
 
 _BOUND = "ALTER TABLE agents ADD COLUMN bound INTEGER NOT NULL DEFAULT 0"
 
+_CHAINS = """
+ALTER TABLE agents ADD COLUMN follows TEXT NOT NULL DEFAULT '';
+ALTER TABLE instances ADD COLUMN flags TEXT NOT NULL DEFAULT '{}';
+"""
+
 _STATUS = "ALTER TABLE messages ADD COLUMN status TEXT NOT NULL DEFAULT ''"
 
 STATE_MIGRATIONS: tuple[Migration, ...] = (
@@ -151,6 +156,7 @@ STATE_MIGRATIONS: tuple[Migration, ...] = (
     ("0002 how tool calls ended", _script(_STATUS)),
     ("0003 whose an agent's result is, what it asks, what it changed", _script(_RESULTS)),
     ("0004 which agents a model's call started", _script(_BOUND)),
+    ("0005 which agent one goes on from, what a program was started with", _script(_CHAINS)),
 )
 """Everything that was ever done to `state.db`, in order."""
 

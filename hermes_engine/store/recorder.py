@@ -222,6 +222,7 @@ class Recorder:
                     owner=event.owner,
                     bound=event.bound,
                     result_seen=event.bound,
+                    follows=event.follows,
                 )
                 insert_agent(connection, record)
             case AgentChanged():

@@ -85,6 +85,7 @@ class Conversation:
         origin: where it comes from.
         seat: taken for each turn; None = it need not wait for a place.
         prompt: the task it is started for.
+        follows: agent whose task it goes on with or runs again.
         place: a worktree of its own, which exists while it works.
         check: what is to be asked once more about an answer, "" when it is good.
     """
@@ -104,6 +105,7 @@ class Conversation:
         origin: Origin | None = None,
         seat: Seat | None = None,
         prompt: str = "",
+        follows: str = "",
         place: Worktree | None = None,
         check: Callable[[str], str] | None = None,
     ) -> None:
@@ -124,15 +126,15 @@ class Conversation:
         self._learning: asyncio.Task[int | None] | None = None
         self.steps = 0
         self.last: TurnFinished | None = None
-        self._enter(prompt)
+        self._enter(prompt, follows)
 
-    def _enter(self, prompt: str) -> None:
+    def _enter(self, prompt: str, follows: str) -> None:
         """Another agent for this conversation enters the tree."""
         spec, origin = self.spec, self.origin
         self.agent_id = self._supervisor.add(
             name=spec.name, kind=spec.kind, parent=origin.parent, title=self.title, session=self.id, model=spec.model,
             profile=spec.profile, owner=origin.owner, prompt=self._maker.redactor.text(prompt),
-            bound=origin.bound,
+            bound=origin.bound, follows=follows,
         )  # fmt: skip
         self.hands = self._maker.hands(spec, self.agent_id, above=origin.above, on_job_end=self._job_ended)
 
@@ -193,7 +195,7 @@ class Conversation:
         if row is None or not row.live:
             if self._agent is not None:
                 self._history, self._agent = self._agent.messages, None
-            self._enter(text)
+            self._enter(text, self.agent_id)
 
     def begin_compact(self, hint: str) -> None:
         """Starts shortening the conversation, as a turn of its own; the caller has claimed it."""

@@ -153,9 +153,12 @@ class Supervisor:
         owner: str = "",
         prompt: str = "",
         bound: bool = False,
+        follows: str = "",
         on_stop: Callable[[], object] | None = None,
     ) -> str:
-        """Enters an agent into the tree, at rest; returns its id. `on_stop` is called instead of cancelling."""
+        """Enters an agent into the tree, at rest; returns its id. `on_stop` is called instead of cancelling,
+        `follows` is the agent whose task it goes on with or runs again.
+        """
         agent = f"ag_{secrets.token_hex(4)}"
         now = time.time()
         self._nodes[agent] = _Node(on_stop=on_stop)
@@ -171,7 +174,7 @@ class Supervisor:
         emit(
             AgentStarted,
             parent=parent, owner=owner, name=name, title=title, kind=kind, model=model, profile=profile, prompt=prompt,
-            bound=bound,
+            bound=bound, follows=follows,
         )  # fmt: skip
         return agent
 

@@ -9,13 +9,14 @@ import dataclasses
 import json
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from hermes_engine.errors import StateError, UsageError
+from hermes_engine.messages import UNKNOWN_USAGE
 from hermes_engine.paths import Home
 from hermes_tui.cleaning import one_line
 from hermes_tui.cli.flags import ENGINE, Flags, resolve, takes
@@ -25,7 +26,7 @@ from hermes_tui.commands.transcript import message_record
 from hermes_tui.outcomes import TASK_KINDS, kept
 from hermes_tui.printing.records import out_json, out_table
 from hermes_tui.printing.streams import is_terminal, out
-from hermes_tui.texts import _
+from hermes_tui.texts import _, ngettext
 
 if TYPE_CHECKING:
     from hermes_engine.messages import Message
@@ -40,6 +41,7 @@ ORDER_SECONDS = 5.0
 """So long it is waited for another program to take an order."""
 
 EVERY_ONE = 1_000_000
+INTERRUPTED = 130
 _HEADLESS = tuple(name for name in ENGINE if name not in ("resume", "continue_last"))
 
 
@@ -63,6 +65,14 @@ class Kept(NamedTuple):
         if record.live and record.instance not in self.living:
             return dataclasses.replace(record, state="interrupted", ended=record.started or record.created)
         return record
+
+    def started_with(self, record: AgentRecord) -> dict[str, Any]:
+        """The flags of the program that ran it, as far as they hold for whoever goes on with it."""
+        from hermes_engine.store.instances import Instances
+
+        known = {item.name for item in dataclasses.fields(Flags)}
+        kept = Instances(self.database).flags(record.instance)
+        return {name: value for name, value in kept.items() if name in known}
 
 
 @contextlib.contextmanager
@@ -99,16 +109,38 @@ def list_(every: bool, as_json: bool) -> None:
     with _store() as store:
         found = store.agents.list(kinds=TASK_KINDS, limit=EVERY_ONE) if store is not None else ()
         rows = [store.true(record) for record in found] if store is not None else []
+    chain = Chain(rows)
     since = 0.0 if every else time.time() - RECENT_SECONDS
     rows = [row for row in rows if row.live or (row.ended or 0) >= since]
     if as_json:
-        out_json([_record(row) for row in rows])
+        out_json([_record(row, chain) for row in rows])
     elif is_terminal(sys.stdout):
         if not rows:
             out(_("No tasks. /background TASK in the app or the plain shell starts one."))
-        out_table(agent_columns(), agent_rows(rows))
+        out_table(agent_columns(), [chain.told(row) for row in rows if every or row.id not in chain.next])
     else:
         out_table((), [_cells(row) for row in rows])
+
+
+class Chain:
+    """Which records go on with one another, or run one's task again. `next` names the newest that follows each."""
+
+    def __init__(self, rows: Iterable[AgentRecord]) -> None:
+        self._follows = {row.id: row.follows for row in rows}
+        self.next = {before: row for row, before in reversed(self._follows.items()) if before}
+
+    def told(self, row: AgentRecord) -> tuple[str, ...]:
+        """A record's cells at a terminal: one that was followed says by which, the last of several how many."""
+        [cells] = agent_rows([row])
+        before, seen = 0, row.id
+        while seen := self._follows.get(seen, ""):
+            before += 1
+        state = cells[3]
+        if row.id in self.next:
+            state = _("{state}, then {id}").format(state=state, id=self.next[row.id])
+        elif before:
+            state = ngettext("{state} ({n} before)", "{state} ({n} before)", before).format(state=state, n=before)
+        return (*cells[:3], state, *cells[4:])
 
 
 def _time(moment: float | None) -> str:
@@ -117,15 +149,17 @@ def _time(moment: float | None) -> str:
 
 def _cells(row: AgentRecord) -> tuple[str, ...]:
     """A record off a terminal."""
-    record, usage = _record(row), row.usage
-    cost = f"{usage.cost_usd:.6f}" if usage.cost_known else ""
+    record = _record(row, Chain(()))
+    usage = record["usage"]
+    cost = f"{usage['cost_usd']:.6f}" if usage["cost_known"] else ""
     seconds = f"{record['seconds']:.1f}"
     state = "needs you" if record["needs"] else row.state
-    return row.id, row.name, row.kind, state, record["started"], seconds, str(usage.total_tokens), cost, row.title
+    return row.id, row.name, row.kind, state, record["started"], seconds, str(row.usage.total_tokens), cost, row.title
 
 
-def _record(row: AgentRecord) -> dict[str, Any]:
+def _record(row: AgentRecord, chain: Chain) -> dict[str, Any]:
     began = row.started or row.created
+    usage = row.usage if not row.live else UNKNOWN_USAGE
     asks = json.loads(row.request) if row.request and row.live else None
     return {
         "id": row.id,
@@ -143,10 +177,12 @@ def _record(row: AgentRecord) -> dict[str, Any]:
         "session": row.session,
         "owner": row.owner,
         "parent": row.parent,
+        "follows": row.follows or None,
+        "followed_by": chain.next.get(row.id),
         "started": _time(began),
         "ended": _time(row.ended),
         "seconds": round((row.ended or time.time()) - began, 1) if began else 0.0,
-        "usage": row.usage.as_record(),
+        "usage": usage.as_record(),
         "answer": row.answer,
         "error": row.error or None,
         "files": list(row.files),
@@ -162,24 +198,29 @@ def show(task: str, as_json: bool) -> None:
     from hermes_engine.store.sessions import SessionStore
 
     with _found(task) as (store, record):
+        chain = Chain(store.agents.list(kinds=TASK_KINDS, limit=EVERY_ONE))
         try:
             messages = SessionStore(store.database).load(record.session)
         except StateError:
             messages = []
     if as_json:
-        out_json({**_record(record), "messages": [message_record(message) for message in messages]})
+        out_json({**_record(record, chain), "messages": [message_record(message) for message in messages]})
         return
     outcome = kept(record)
     out(f"{record.name} {outcome.heading}  {record.model}", style="bold")
     out(record.prompt.strip())
     for message in messages[1:]:
         _print_message(message)
-    if asked := _record(record)["request"]:
+    if asked := _record(record, chain)["request"]:
         out(_("asks: {what}").format(what=one_line(asked, 200)), style="bold")
     out()
     out((record.answer or _("no answer yet") if record.live else record.answer).rstrip("\n"))
     for line in outcome.remains():
         out(line, style="dim")
+    if record.follows:
+        out(_("goes on from {id}, or runs its task again").format(id=record.follows), style="dim")
+    if later := chain.next.get(record.id):
+        out(_("gone on with, or run again, as {id}").format(id=later), style="dim")
 
 
 def _print_message(message: Message) -> None:
@@ -262,18 +303,17 @@ def resume(flags: Flags, task: tuple[str, ...], detach: bool) -> int:
         if record.state not in ("interrupted", "handed over"):
             words = _("{name} {id} is {state}, so there is nothing to go on with")
             raise UsageError(words.format(name=record.name, id=record.id, state=record.state))
-    if detach:
-        from hermes_tui.leaving_behind import go_on_without_us
+    if not detach:
+        return _carried_on(flags, records, anew=False)
+    from hermes_tui.leaving_behind import go_on_without_us
 
-        resolved = resolve(flags)
+    for asked, given in _as_started(flags, records):
+        resolved = resolve(asked)
         resolved.endpoint_for()
-        process = go_on_without_us([record.id for record in records], resolved)
-        names = ", ".join(record.name for record in records)
+        process = go_on_without_us([record.id for record in given], resolved)
+        names = ", ".join(record.name for record in given)
         out(_("{names} goes on in process {process} · hermes tasks list").format(names=names, process=process))
-        return 0
-    from hermes_tui.cli.headless import carry_on
-
-    return carry_on(flags, [record.id for record in records], anew=False)
+    return 0
 
 
 @tasks.command()
@@ -281,9 +321,28 @@ def resume(flags: Flags, task: tuple[str, ...], detach: bool) -> int:
 @click.argument("task", metavar="ID...", nargs=-1, required=True)
 def retry(flags: Flags, task: tuple[str, ...]) -> int:
     """Run ended tasks again from their beginning and print what they bring."""
+    return _carried_on(flags, _ended(task), anew=True)
+
+
+def _carried_on(flags: Flags, records: Sequence[AgentRecord], *, anew: bool) -> int:
     from hermes_tui.cli.headless import carry_on
 
-    return carry_on(flags, [record.id for record in _ended(task)], anew=True)
+    code = 0
+    for asked, given in _as_started(flags, records):
+        code = max(code, carry_on(asked, [record.id for record in given], anew=anew))
+        if code == INTERRUPTED:
+            break
+    return code
+
+
+def _as_started(flags: Flags, records: Sequence[AgentRecord]) -> list[tuple[Flags, list[AgentRecord]]]:
+    """The tasks by the flags their programs were started with, over which the flags given now stand."""
+    groups: dict[Flags, list[AgentRecord]] = {}
+    with _store() as store:
+        for record in records:
+            kept = Flags(**store.started_with(record)) if store is not None else Flags()
+            groups.setdefault(kept.merged(flags), []).append(record)
+    return list(groups.items())
 
 
 def _ended(wanted: tuple[str, ...]) -> list[AgentRecord]:

@@ -13,7 +13,8 @@ import pytest
 from hermes_engine.paths import Home
 from tests.conftest import Serve
 from tests.e2e.program import Done, hermes, start
-from tests.server.answers import call, hang, say
+from tests.e2e.terminal import Terminal
+from tests.server.answers import call, hang, say, status
 from tests.server.scripted import ScriptedServer
 from tests.work.dead import at_work, killed_at_work
 from tests.work.support import by_prompt
@@ -56,6 +57,7 @@ def test_tasks_are_listed_and_shown_while_their_program_lives(serve: Serve, tmp_
         assert rows[quick][1:4] == ["quick", "background", "done"]
         assert rows[slow][1:4] == ["slow", "background", "running"]
         assert rows[quick][6:] == ["15", "", "quick look at all"]
+        assert rows[slow][6:] == ["0", "", "slow look"], "what it costs is not known before its end"
         shown = tasks("show", quick)
         assert shown.code == 0
         assert shown.out.rstrip("\n").endswith("brought it")
@@ -121,8 +123,46 @@ def test_a_detached_one_goes_on_after_the_command_has_ended(serve: Serve, tmp_pa
     assert "slow goes on in process" in done.out
     assert soon(lambda: "done" in states().values())
     log = Home.from_env().logs / "tasks.log"
-    assert "brought it" in log.read_text()
+    assert soon(lambda: "brought it" in log.read_text())
     assert log.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_program_s_flags_hold_for_its_tasks_when_another_goes_on_with_them(serve: Serve, tmp_path: Path) -> None:
+    server = serve(by_prompt({"slow": hang(60)}))
+    other = serve(by_prompt({"slow": say("from elsewhere")}))
+    [one, two, _chat] = killed_at_work(server, tmp_path, ["slow one", "slow two"])
+    server.script = by_prompt({"slow": say("brought it")})
+    done = tasks("resume", one, cwd=tmp_path)
+    assert (done.code, done.out) == (0, "brought it\n"), "at the address, with the model it was started with"
+    assert server.requests[-1].body["model"] == "scripted"
+    done = tasks("resume", two, server=other, cwd=tmp_path)
+    assert (done.code, done.out) == (0, "from elsewhere\n"), "what is given now stands above"
+    assert states()[one] == "interrupted"
+    newest = tasks("list", "--json").json[0]["id"]
+    done = tasks("retry", newest, one, cwd=tmp_path)
+    assert (done.code, done.out) == (0, "from elsewhere\nbrought it\n"), "each where its own program asked"
+
+
+def test_what_goes_on_from_what_is_told(serve: Serve, tmp_path: Path) -> None:
+    server = serve(by_prompt({"slow": hang(60)}))
+    [slow, _chat] = killed_at_work(server, tmp_path, ["slow look"])
+    server.script = by_prompt({"slow": say("")})
+    assert tasks("resume", slow, cwd=tmp_path).code == 1
+    second = next(row["id"] for row in tasks("list", "--json").json if row["state"] == "failed")
+    server.script = by_prompt({"slow": say("brought it")})
+    assert tasks("retry", second, cwd=tmp_path).code == 0
+    chain = [(row["id"], row["follows"], row["followed_by"]) for row in tasks("list", "--json").json]
+    third = chain[0][0]
+    assert chain == [(third, second, None), (second, slow, third), (slow, None, second)]
+    assert [row[3] for row in tasks("list").rows] == ["done", "failed", "interrupted"]
+    assert f"run again, as {third}" in tasks("show", second).out
+    assert f"goes on from {second}" in tasks("show", third).out
+    for every, told in (((), ["done (2 before)"]), (("--all",), ["done (2 before)", f"failed, then {third}"])):
+        with Terminal("tasks", "list", *every, columns=160) as terminal:
+            for words in told:
+                terminal.until(words)
+            terminal.ended()
+            assert terminal.text.count("ag_") == (5 if every else 1)
 
 
 @pytest.mark.parametrize("fault", ["refused", "signal"])
@@ -130,8 +170,10 @@ def test_a_resumed_task_that_fails_or_is_stopped_says_so(fault: str, serve: Serv
     server = serve(by_prompt({"slow": hang(60)}))
     [slow, _chat] = killed_at_work(server, tmp_path, ["slow look"])
     if fault == "refused":
-        dead = tasks("resume", slow, cwd=tmp_path)
-        assert dead.code == 2, "no endpoint"
+        server.script = by_prompt({"slow": status(401, {"error": {"message": "no such key"}})})
+        refused = tasks("resume", slow, cwd=tmp_path)
+        assert (refused.code, refused.out) == (1, "")
+        assert "no such key" in refused.err
         return
     process = start("tasks", "resume", slow, "--base-url", server.base_url, cwd=tmp_path)
     before = len(server.requests)

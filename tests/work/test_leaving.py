@@ -124,7 +124,7 @@ def test_what_a_killed_or_left_program_cut_off_is_asked_for_again(hear: Callable
     heard = hear(by_prompt({"nap": [call("terminal", {"command": "sleep 300"}), say("never")]}), mode="auto")
     task = heard.engine.tasks.start(heard.session, "nap", kind="background")
     heard.wait(lambda: heard.of(ToolStarted))
-    assert heard.engine.leave(grace=0.2) == [task.id]
+    assert heard.engine.leave(grace=1.0) == [task.id]
     heard.engine.close()
     again = hear(by_prompt({"nap": [say("x"), say("slept")]}), mode="auto")
     again.engine.tasks.resume(task.id)
