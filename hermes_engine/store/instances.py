@@ -113,7 +113,7 @@ class Instances:
                     now,
                     now,
                     clean(json.dumps(dict(flags or {}))),
-                ),  # fmt: skip
+                ),
             )
         return instance
 
