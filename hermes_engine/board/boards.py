@@ -106,7 +106,7 @@ class Boards:
             StateError: the database cannot be used.
         """
         name = slug or self.chosen()
-        exists = name in self._shelf.names()
+        exists = self.exists(name)
         if not exists and name != DEFAULT_BOARD:
             raise UnknownName("board", name, self.names())
         database = self._shelf.open(name) if exists or not only_read else SqliteBoard(None)
@@ -115,6 +115,10 @@ class Boards:
     def names(self) -> tuple[str, ...]:
         """Boards there are, `default` first."""
         return tuple(dict.fromkeys([DEFAULT_BOARD, *self._shelf.names()]))
+
+    def exists(self, slug: str) -> bool:
+        """Whether the board was made; `default` is there for everybody before it is."""
+        return slug in self._shelf.names()
 
     def list(self) -> tuple[BoardInfo, ...]:
         """Boards with their counts; one that cannot be read says why."""

@@ -53,6 +53,10 @@ class Dialect(Protocol):
         """A watch on the board; see `Changes`."""
         ...
 
+    def gone(self) -> bool:
+        """Whether the board is known to have been renamed or deleted; every use of it raises BoardGone then."""
+        ...
+
     def close(self) -> None:
         """Closes every connection."""
         ...

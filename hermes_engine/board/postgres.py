@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from hermes_engine.board.dialect import Lock, Transaction
 from hermes_engine.board.schema import CHANGES, statements
+from hermes_engine.board.values import BoardGone
 from hermes_engine.errors import ConfigError, StateError
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class _Server:
                 hint="pip install 'hermes-tui[postgres]'",
             ) from None
         self._psycopg = psycopg
-        self.fault = psycopg.Error
+        self.fault, self.no_table = psycopg.Error, psycopg.errors.UndefinedTable
 
     def connect(self) -> psycopg.Connection[dict[str, Any]]:
         """A connection that commits each statement by itself."""
@@ -86,7 +87,7 @@ class PostgresBoard:
         self._local = threading.local()
         self._guard = threading.Lock()
         self._open: dict[int, psycopg.Connection[dict[str, Any]]] = {}
-        self._closed = False
+        self._closed = self._gone = False
         with self._transaction("BEGIN", lambda execute: self._prepare(execute)):
             pass
 
@@ -110,6 +111,10 @@ class PostgresBoard:
                 transaction.write_events()
             if transaction.wrote:
                 transaction.execute("SELECT pg_notify(?, '')", (self._schema,))
+
+    def gone(self) -> bool:
+        """See `Dialect.gone`; known from the first use that failed."""
+        return self._gone
 
     def changes(self) -> PostgresChanges:
         """See `Dialect.changes`."""
@@ -139,9 +144,13 @@ class PostgresBoard:
                 found = execute(self.clock).fetchone()
                 yield Transaction(execute, float(found["now"]) if found else 0.0, self)
                 execute("COMMIT")
-            except BaseException:
+            except BaseException as error:
                 with contextlib.suppress(self._server.fault):
                     execute("ROLLBACK")
+                if isinstance(error, self._server.no_table):
+                    self._gone = True
+                    told = f"{self._schema} is no longer a board of this database"
+                    raise BoardGone(told, hint="it was renamed or deleted; open it anew") from None
                 raise
 
     def _begun(self, begin: str) -> psycopg.Connection[dict[str, Any]]:

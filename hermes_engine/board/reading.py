@@ -125,6 +125,10 @@ class Reading:
         """A watch that tells within a tenth of a second that anybody changed the board; to be closed."""
         return self._database.changes()
 
+    def gone(self) -> bool:
+        """Whether it is known to have been renamed or deleted since it was opened."""
+        return self._database.gone()
+
     def close(self) -> None:
         """Closes the board. Later use raises StateError."""
         self._database.close()

@@ -67,6 +67,14 @@ class SqliteBoard:
             yield transaction
             transaction.write_events()
 
+    def gone(self) -> bool:
+        """See `Dialect.gone`."""
+        try:
+            self._still_there()
+        except BoardGone:
+            return True
+        return False
+
     def changes(self) -> SqliteChanges:
         """See `Dialect.changes`."""
         return SqliteChanges(self._database.path)

@@ -70,6 +70,7 @@ class Kanban:
         self._supervisor, self._sink, self._run = supervisor, sink, run
         self._working: dict[str, tuple[Dispatcher, asyncio.Task[None]]] = {}
         self._opened: dict[str, Board] = {}
+        self._gone: list[Board] = []
         self._opening = threading.Lock()
         self._halted = False
         self._lone: Attempt | None = None
@@ -81,12 +82,28 @@ class Kanban:
         return Boards(self._resolved.home, self._resolved.settings.kanban)
 
     def board(self, slug: str = "") -> Board:
-        """A board, "" for the chosen one; open as long as the engine is. Blocks. Raises UnknownName, StateError."""
+        """A board, "" for the chosen one; open as long as the engine is. Blocks. Raises UnknownName, StateError.
+
+        One that is gone stays open, for whoever still holds it, until there is another of its name.
+        """
         name = slug or self.boards.chosen()
         with self._opening:
-            if name not in self._opened:
-                self._opened[name] = self.boards.open(name)
+            found = self._opened.get(name)
+            if found is None or (found.gone() and self.boards.exists(name)):
+                self._reopen(name)
             return self._opened[name]
+
+    def make_anew(self, slug: str) -> None:
+        """Makes a board that was deleted while it was open, empty; else nothing. Blocks. Raises StateError."""
+        with self._opening:
+            if (found := self._opened.get(slug)) is not None and found.gone():
+                self._reopen(slug)
+
+    def _reopen(self, slug: str) -> None:
+        made = self.boards.open(slug)
+        if (before := self._opened.get(slug)) is not None:
+            self._gone.append(before)
+        self._opened[slug] = made
 
     def profiles(self) -> Described:
         """Names and descriptions of the profiles that can work here. Blocks."""
@@ -223,7 +240,7 @@ class Kanban:
         """Ends every dispatcher and closes the boards."""
         for slug in list(self._working):
             await self._ended(slug)
-        for board in self._opened.values():
+        for board in (*self._opened.values(), *self._gone):
             board.close()
 
     def _check(self, only: str | None) -> None:

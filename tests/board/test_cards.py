@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hermes_engine.board import Board, Boards, CardDraft, UnknownCard, this_owner
+from hermes_engine.board import Board, BoardGone, Boards, CardDraft, UnknownCard, this_owner
 from hermes_engine.board.reasons import Attendance, Facts, Parent, reason
 from hermes_engine.errors import StateError, UsageError
 from tests.board.support import HERE, Act, Open, Place, dead_owner, draft, nothing, state, tables, take
@@ -365,8 +365,10 @@ def test_a_board_that_was_renamed_or_deleted_is_an_error_for_who_has_it_open(pla
         boards.delete("web")
         acts: list[Act] = [lambda: board.create(draft()), board.cards]
         for act in acts:
-            with pytest.raises(StateError):
+            with pytest.raises(BoardGone, match="no longer"):
                 act()
+        assert board.gone()
+        assert not boards.exists("web")
         if place.url is None:
             with pytest.raises(StateError, match="no longer the board"):
                 changes.changed()

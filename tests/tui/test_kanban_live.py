@@ -6,11 +6,13 @@ import asyncio
 import os
 import sys
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from hermes_engine.board import CardDraft
+from hermes_engine.board import Boards, CardDraft
+from hermes_engine.paths import Home
 from hermes_tui.screens.agents.agent import AgentScreen
 from hermes_tui.screens.kanban.card import CardScreen
 from hermes_tui.screens.kanban.screen import KanbanScreen
@@ -221,6 +223,31 @@ async def test_a_database_that_cannot_be_read_is_one_line(serve: Serve, tmp_path
         await app.shows("kanban.db")
         await app.pilot.press("n", "escape", "s", "B", "escape", "escape")
         await app.until(lambda: not isinstance(app.app.screen, KanbanScreen))
+
+
+async def test_a_board_that_is_deleted_while_it_is_shown_comes_back(serve: Serve, tmp_path: Path, home: Path) -> None:
+    def delete() -> None:
+        for file in home.glob("kanban.db*"):
+            file.unlink()
+
+    async with live(settings(serve([say("unused")])), tmp_path, width=120, height=30) as app:
+        await made(app, "the first")
+        await opened(app)
+        await app.shows("the first")
+        delete()
+        await app.shows("no longer the board it was")
+        assert not (home / "kanban.db").exists(), "looking makes none: the old one may be on its way back"
+        with closing(Boards(Home(home)).open()) as anew:
+            anew.create(CardDraft("from another program"))
+        await app.shows("from another program")
+        delete()
+        await app.shows("no longer the board it was")
+        await app.pilot.press("B")
+        await app.shows("Boards")
+        await app.pilot.press("enter")
+        await app.shows("/kanban GOAL")
+        await made(app, "the second")
+        await app.shows("the second")
 
 
 async def test_a_worker_of_another_program_is_seen_and_answered_here(serve: Serve, tmp_path: Path) -> None:

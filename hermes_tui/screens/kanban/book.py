@@ -183,6 +183,7 @@ class BoardBook:
     async def choose(self, slug: str) -> None:
         """Goes to another board. Raises UnknownName, StateError."""
         await self._desk.off_loop(lambda: self.engine.kanban.boards.use(slug))
+        await self._desk.off_loop(lambda: self.engine.kanban.make_anew(slug))
         self.slug = slug
         await self.read()
 

@@ -119,7 +119,7 @@ class KanbanScreen(KanbanBase):
     def _words(self) -> Text | None:
         look = look_of(self)
         if self.deck.fault:
-            return Text(shown(self.deck.fault), look.bad)
+            return Text(shown(self.deck.fault), look.bad).append(f"  {_('B: boards')}", look.soft)
         if not self.deck.ready:
             return Text(_("reading the board…"), look.faint)
         if self._deck.total and not any(self._deck.columns.values()):
