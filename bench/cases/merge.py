@@ -68,7 +68,7 @@ def _merge_of_shards(place: Place, data: Path) -> Run:
                 for line in lines:
                     files[json.loads(line)["prompt_index"] % SHARDS].write(line)
             batch.unlink()
-    command = [sys.executable, "-m", "hermes_tui.cli", "batch", "merge", "whole", *names, "--output_dir", data]
+    command = [sys.executable, "-m", "hermes_tui.cli", "batch", "merge", "whole", *names, f"--output_dir={data}"]
     return run_process(
         command, env=place.pointed("http://127.0.0.1:9/v1"), cwd=place.work, log=place.root / "merge.log"
     )

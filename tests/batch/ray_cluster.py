@@ -82,7 +82,8 @@ class Cluster:
         ip = f"--node-ip-address=127.0.0.{len(self.nodes) + 1}"
         command = [str(Path(sys.executable).with_name("ray")), "start", *place, ip, "--num-cpus=1"]
         command += ["--include-dashboard=false", f"--temp-dir={self.folder}"] if first else []
-        command += ["--object-store-memory=80000000", "--disable-usage-stats"]
+        command += ["--object-store-memory=80000000", "--disable-usage-stats", "--no-monitor"]
+        command += ["--include-log-monitor=false"]
         before = {raylet.pid for raylet in self._raylets()}
         done = subprocess.run(
             command, env={**os.environ, **self.env}, capture_output=True, text=True, timeout=START_SECONDS, check=False
@@ -115,6 +116,13 @@ class Cluster:
                 if "ray::Site" in " ".join(process.cmdline()):
                     found.append(process)
         return found
+
+    def lose(self, node: int) -> None:
+        """Ends a node and all it works, at once, as when a machine is lost."""
+        there = psutil.Process(node)
+        for process in (there, *there.children(recursive=True)):
+            with contextlib.suppress(psutil.Error):
+                process.kill()
 
     def end(self) -> None:
         """Ends every process."""

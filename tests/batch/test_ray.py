@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -93,33 +92,26 @@ def test_the_same_rows_give_the_same_records(serve: Serve, tmp_path: Path, clust
     assert [path for path in own if path.is_file() and key.encode() in path.read_bytes()] == []
 
 
-def test_what_is_lost_runs_again_and_without_a_cluster_a_run_ends_in_order_and_goes_on_elsewhere(
-    serve: Serve, tmp_path: Path, cluster: Cluster
-) -> None:
-    server = serve(lambda seen: say(f"Yes, {prompt_of(seen)}.", "hm", first_delay=0.4))
-    prompts = [f"p{number}" for number in range(40)]
+def test_rows_of_a_lost_node_run_again(serve: Serve, tmp_path: Path, cluster: Cluster) -> None:
+    slow, asked = False, [0]
+
+    def script(seen: Seen) -> Answer:
+        asked[0] += slow
+        return say(f"Yes, {prompt_of(seen)}.", "hm", first_delay=5 if slow else 0.1)
+
+    server = serve(script)
+    prompts = [f"p{number}" for number in range(30)]
     work = OnRay(tmp_path, cluster, server, prompts, num_workers=6)
     wait_until(lambda: all(map(cluster.working, cluster.nodes)) and work.ended() >= 6)
-    lost = cluster.working(cluster.nodes[1])
-    os.kill(cluster.nodes[1], signal.SIGKILL)
+    slow = True
+    wait_until(lambda: asked[0] == 6)
+    cluster.lose(cluster.nodes[1])
+    slow = False
     done = work.end()
     once_each(done, prompts)
     assert "rows run again" in work.told
     assert done.rows("failed.jsonl") == []
-    assert len(server.requests) > 40
-    assert work.ended("cancelled") == len(server.requests) - 40
-    assert not any(process.is_running() for process in lost)
-
-    prompts = [f"q{number}" for number in range(30)]
-    work = OnRay(tmp_path, cluster, server, prompts, num_workers=4, run_name="gone")
-    wait_until(lambda: work.ended() >= 6)
-    cluster.end()
-    done = work.end()
-    assert (done.summary.state, done.summary.exit_code) == ("failed", 1)
-    assert "Ray is gone" in done.summary.reason
-    assert done.counts["kept"] + done.counts["pending"] == 30
-    assert len(done.rows()) == done.counts["kept"] >= 6
-    once_each(run_here(tmp_path, server, run_name="gone", resume=True, engine="threads"), prompts)
+    assert 1 <= work.ended("cancelled") == len(server.requests) - 30 <= 5
 
 
 def test_a_row_that_ends_its_process_each_time_fails_in_the_end(serve: Serve, tmp_path: Path, cluster: Cluster) -> None:
@@ -157,8 +149,9 @@ def test_one_pace_for_all_processes(serve: Serve, tmp_path: Path, cluster: Clust
 
 
 def test_orders_and_the_floor(serve: Serve, tmp_path: Path, cluster: Cluster) -> None:
-    server = serve([say("one two three four five six", "hm", first_delay=0.5)])
-    work = OnRay(tmp_path, cluster, server, [f"p{number}" for number in range(30)], num_workers=2)
+    delay = 4.0
+    server = serve(lambda seen: say("one two three four five six", "hm", first_delay=delay))
+    work = OnRay(tmp_path, cluster, server, [f"p{number}" for number in range(20)], num_workers=2)
     wait_until(lambda: server.open_requests == 2)
     work.order("set_workers", 6)
     wait_until(lambda: server.open_requests == 6)
@@ -172,12 +165,13 @@ def test_orders_and_the_floor(serve: Serve, tmp_path: Path, cluster: Cluster) ->
     work.order("set_workers", 1)
     work.order("pause", False)
     wait_until(lambda: any(row.words == "thinking" for row in work.run.floor.rows))
+    delay = 0.5
     heard: list[Event] = []
     wait_until(lambda: _watched(work.run.floor.rows, heard))
     wait_until(lambda: any(isinstance(event, TextDelta) for event in heard))
     server.max_in_flight = 0
     work.order("set_workers", 3)
-    assert work.end().counts == {"total": 30, "kept": 30}
+    assert work.end().counts == {"total": 20, "kept": 20}
     assert server.max_in_flight == 3
 
 

@@ -1,4 +1,4 @@
-"""`--engine ray` when things end or fail: the program killed or interrupted, a server down. Real processes, real Ray."""
+"""`--engine ray` when things end or fail: the program killed or interrupted, a server down. Real processes only."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.batch.ray_cluster import Cluster, wait_until
 from tests.batch.ray_runs import OnRay
 from tests.batch.served import prompt_of, results_in
 from tests.batch.support import dataset, read_rows
-from tests.batch.test_ray_alone import of_this_test
+from tests.batch.test_ray_alone import kept, of_this_test
 from tests.batch.test_server import free_port
 from tests.conftest import Serve
 from tests.e2e.program import hermes, start
@@ -38,14 +38,9 @@ def begun(cluster: Cluster, server: ScriptedServer, cwd: Path, *more: str) -> su
     return start(*flags(cluster, *more), cwd=cwd, OPENAI_BASE_URL=server.base_url, OPENAI_API_KEY=KEY)
 
 
-def kept(cwd: Path) -> list[str]:
+def prompts_kept(cwd: Path) -> list[str]:
     """Prompts of kept rows, as they ended."""
-    files = sorted((cwd / "data" / "r").glob("batch_*.jsonl"))
-    return [json.loads(line)["conversations"][0]["value"] for file in files for line in whole_lines(file)]
-
-
-def whole_lines(file: Path) -> list[bytes]:
-    return [line for line in file.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
+    return [json.loads(line)["conversations"][0]["value"] for line in kept(cwd)]
 
 
 def nobody_works(cluster: Cluster) -> None:
@@ -67,7 +62,7 @@ def test_f1_3_a_driver_that_is_killed_loses_nothing_and_is_watched_to_its_end(
     work.kill()
     work.communicate()
     nobody_works_but_the_watch(cluster, watch)
-    before, calls = kept(tmp_path), len(server.requests)
+    before, calls = prompts_kept(tmp_path), len(server.requests)
     assert len(before) < 30
     assert calls <= len(before) + 4
     out, err = watch.communicate(timeout=60)
@@ -80,7 +75,7 @@ def test_f1_3_a_driver_that_is_killed_loses_nothing_and_is_watched_to_its_end(
     assert again.code == 0, again.err
     rows = read_rows(tmp_path / "data" / "r" / "trajectories.jsonl")
     assert Counter(row["conversations"][0]["value"] for row in rows) == Counter(prompts)
-    assert Counter(kept(tmp_path)) == Counter(prompts)
+    assert Counter(prompts_kept(tmp_path)) == Counter(prompts)
     assert len(server.requests) <= 30 + 4
     figures = json.loads((tmp_path / "data" / "r" / "statistics.json").read_bytes())
     assert (figures["rows"]["kept"], figures["invocations"]) == (30, 2)
