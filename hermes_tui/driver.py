@@ -92,6 +92,7 @@ class HermesDriver(LinuxDriver):
     """See the module's docstring."""
 
     _progress: int | None = None
+    _marks = True
 
     def write(self, data: str) -> None:
         """Writes to the terminal; nothing when that is gone, since the queue to a dead writer would fill and block."""
@@ -102,10 +103,13 @@ class HermesDriver(LinuxDriver):
     def set_mouse(self, mode: str) -> None:
         """on: clicks, wheel and marking; wheel: no marking by the app; off: the terminal has the mouse."""
         self._disable_mouse_support()
-        self._mouse = mode != "off"
-        if mode == "on":
-            self._enable_mouse_support()
-        elif mode == "wheel":
+        self._mouse, self._marks = mode != "off", mode == "on"
+        self._enable_mouse_support()
+
+    def _enable_mouse_support(self) -> None:
+        if self._marks or not self._mouse:
+            super()._enable_mouse_support()
+        else:
             self.write("\x1b[?1000h\x1b[?1006h")
 
     def set_progress(self, percent: int | None) -> None:

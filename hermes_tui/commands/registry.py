@@ -21,7 +21,7 @@ from hermes_tui.texts import _
 GROUPS = ("Work", "Chat", "Look", "Set-up", "Reach")
 """Headings of `/help` and the palette, in order."""
 
-_FAMILIES = ("tasks", "agents", "work", "batch", "kanban", "chat", "look", "setup", "reach")
+_FAMILIES = ("tasks", "agents", "work", "batch", "kanban", "chat", "look", "setup", "interface", "reach")
 _NAME = re.compile(r"/([A-Za-z][A-Za-z0-9_-]*|\?)(?=\s|$)")
 _commands: dict[str, Command] = {}
 _loaded = False

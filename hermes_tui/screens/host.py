@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MAX_CLIPBOARD = 70_000
 """Bytes a terminal takes by OSC 52 (100 kB encoded)."""
 
-OVERLAYS = frozenset({"model", "mode", "theme", "keys", "sessions", "palette"})
+OVERLAYS = frozenset({"model", "mode", "theme", "keys", "sessions", "palette", "mouse", "sidebar"})
 """Overlays this version has."""
 
 SCREENS = ("chat", "agents", "kanban", "batch")

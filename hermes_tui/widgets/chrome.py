@@ -46,7 +46,7 @@ def suggestions(prompts: str) -> list[tuple[str, str]]:
     """What an empty chat proposes, one a capability. `prompts`: a file of prompts to try, "" where there is none."""
     return [
         (_("what is in this folder?"), _("it reads and runs what it needs")),
-        (_("/spawn list all TODOs"), _("an agent beside this chat")),
+        (_("/spawn say what is unfinished here"), _("an agent that can be watched and answered")),
         (f"/batch {prompts}".strip(), _("every prompt of a file, in the background")),
         ("/help", _("everything else")),
     ]

@@ -297,6 +297,23 @@ def test_no_color_leaves_text_in_the_terminals_own_colours(theme: str, serve: Se
         assert terminal.left()[0] == 0
 
 
+def test_the_mouse_is_given_to_the_terminal_and_taken_back_while_the_app_runs(serve: Serve, tmp_path: Path) -> None:
+    with app(serve([say("x")]), cwd=tmp_path) as terminal:
+        terminal.shows(READY)
+        for choice, words, wanted in (
+            ("off", "the terminal has it", set[bytes]()),
+            ("wheel", "clicks and the wheel", {b"1000", b"1006"}),
+            ("on", "the app has it", {b"1000", b"1003", b"1006"}),
+        ):
+            terminal.press(*f"/mouse {choice}", "enter")
+            terminal.shows(f"{choice}: {words}")
+            last = dict(re.findall(rb"\x1b\[\?(1000|1003|1006)([hl])", terminal.raw))
+            assert {mode for mode, state in last.items() if state == b"h"} == wanted
+        terminal.press("ctrl+d")
+        assert terminal.left()[0] == 0
+        assert terminal.restored
+
+
 def test_an_unknown_chat_to_resume_is_said_plainly(tmp_path: Path) -> None:
     with AppTerminal("--model", "demo", "--resume", "nosuchchat", cwd=tmp_path) as terminal:
         code, _seconds = terminal.left(20)

@@ -316,34 +316,19 @@ async def test_an_answered_one_lets_the_view_go_on(monkeypatch: pytest.MonkeyPat
 
 
 async def test_while_the_reason_is_written_the_line_says_what_enter_and_esc_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with asked(monkeypatch, {"rule": "rm"}) as (app, pilot, _ears, clock):
+    async with asked(monkeypatch, {"rule": "rm"}, width=120) as (app, pilot, _ears, clock):
         clock.now += 1
+        app.desk.told_busy = True
+        await press(app, pilot, "x", "backspace")
         assert "1 yes · 2 this session · 3 no · 4 always" in screen_text(app)
+        assert "Enter queues" in screen_text(app)
         await press(app, pilot, "3")
         assert "Enter refuses it · Esc goes back" in screen_text(app)
-        assert "1 yes" not in screen_text(app)
-        await pilot.press("escape")
-        assert "1 yes · 2 this session · 3 no · 4 always" in screen_text(app)
-
-
-async def test_while_the_reason_is_written_nothing_on_the_screen_says_that_enter_does_something_else(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    async with asked(monkeypatch, {}, width=120) as (app, pilot, _ears, clock):
-        clock.now += 1
-        app.chat.prompt.hint("Ask something")
-        app.desk.told_busy = True
-        app.chat.refresh_facts()
-        await settle(pilot)
-        assert "Enter queues" in screen_text(app)
-        await press(app, pilot, "3")
         assert "why not ❯ a reason, or Enter alone" in screen_text(app)
-        assert "Esc goes back to your draft" in screen_text(app)
+        assert "1 yes" not in screen_text(app)
         assert "Enter queues" not in screen_text(app)
         await pilot.press("escape")
-        await settle(pilot)
-        assert "❯ Ask something" in screen_text(app)
-        assert "Enter queues" in screen_text(app)
+        assert "1 yes · 2 this session · 3 no · 4 always" in screen_text(app)
 
 
 async def test_ctrl_n_goes_round(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -301,6 +301,8 @@ def test_context_usage_status_settings_keys(sit: Sit) -> None:
     assert "limits.max_turns\t90" in said(desk.do("/settings"))
     assert "Ctrl+C" in said(desk.do("/keys"))
     assert "terminal's own colours" in said(desk.do("/theme"))
+    assert "Only the app has that" in said(desk.do("/mouse off"))
+    assert desk.do("/sidebar perhaps").kind == "error"
 
 
 def test_f9_13_copy_takes_the_source_text(sit: Sit) -> None:

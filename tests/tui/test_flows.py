@@ -135,7 +135,7 @@ async def test_the_size_of_the_context_goes_with_the_model(serve: Serve, tmp_pat
 
 async def test_an_empty_chat_proposes_only_what_the_folder_has(tmp_path: Path) -> None:
     async with live(settings(), tmp_path) as app:
-        await app.shows("/spawn list all TODOs")
+        await app.shows("/spawn say what is unfinished here")
         await app.shows("/batch ")
         assert "examples" not in app.screen
         (tmp_path / "examples").mkdir()
@@ -257,6 +257,20 @@ async def test_model_and_theme_are_chosen_in_lists(serve: Serve, tmp_path: Path)
         await app.until(lambda: app.app.theme == "nord")
         config = Home.from_env().config
         await app.until(lambda: config.exists() and "nord" in config.read_text())
+
+
+async def test_the_sidebar_is_shown_and_hidden_by_name_and_stays_so(tmp_path: Path) -> None:
+    async with live(settings(), tmp_path, width=130) as app:
+        await app.ready()
+        await app.shows("Nothing runs.")
+        await app.say("/sidebar off")
+        await app.until(lambda: "Nothing runs." not in app.screen)
+        await app.say("/sidebar")
+        await app.shows("always beside the chat")
+        await app.pilot.press("enter")
+        await app.shows("Nothing runs.")
+        config = Home.from_env().config
+        await app.until(lambda: config.exists() and 'sidebar: "auto"' in config.read_text())
 
 
 async def test_f9_14_typing_works_while_the_context_is_shortened(serve: Serve, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hermes_engine.errors import HermesError, UsageError
@@ -30,6 +31,8 @@ async def open_overlay(app: App[Any], host: Host, name: str, options: Options) -
         "mode": _mode,
         "sessions": _sessions,
         "theme": _theme,
+        "mouse": partial(_interface, "mouse"),
+        "sidebar": partial(_interface, "sidebar"),
     }
     try:
         await openers[name](app, host, options)
@@ -163,6 +166,12 @@ async def _sessions(app: App[Any], host: Host, options: Options) -> None:
     chosen = await app.push_screen_wait(Picker(_("Saved chats"), items, chosen=host.desk.session))
     if chosen is not None and chosen != host.desk.session:
         host.run_session(resume=chosen)
+
+
+async def _interface(name: str, app: App[Any], host: Host, options: Options) -> None:
+    from hermes_tui.screens.overlays.interface import change
+
+    await change(app, host, name, options.get("choice", ""))
 
 
 async def _theme(app: App[Any], host: Host, options: Options) -> None:
