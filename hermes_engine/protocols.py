@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from hermes_engine.events import Emitter, RunStatus, Sink
+from hermes_engine.events import Emitter, RunStatus
 from hermes_engine.messages import NO_USAGE, Message, Reply, ToolCall, ToolResult, Usage
 from hermes_engine.redaction import Redactor
 
@@ -383,20 +383,3 @@ class Store(Protocol):
     def load(self, session: str) -> list[Message]:
         """The conversation, made valid. Raises StateError for an unknown id."""
         ...
-
-
-def tee(*sinks: Sink | None) -> Sink:
-    """One sink that hands each event to several; what one raises does not keep it from the others."""
-    present = [sink for sink in sinks if sink is not None]
-
-    def send(event: Any) -> None:
-        fault: Exception | None = None
-        for sink in present:
-            try:
-                sink(event)
-            except Exception as error:
-                fault = error
-        if fault is not None:
-            raise fault
-
-    return send

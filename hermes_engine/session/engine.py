@@ -19,7 +19,7 @@ from hermes_engine.assembly import Assembly
 from hermes_engine.errors import StateError, UsageError
 from hermes_engine.events import Notice, Sink
 from hermes_engine.profiles import Resolved
-from hermes_engine.protocols import AgentSpec, Job, tee
+from hermes_engine.protocols import AgentSpec, Job
 from hermes_engine.requests import Answer, Broker
 from hermes_engine.session.errands import run_errands
 from hermes_engine.session.kanban import Kanban
@@ -34,6 +34,7 @@ from hermes_engine.work.conversation import Conversation
 from hermes_engine.work.delegation import Delegation
 from hermes_engine.work.maker import KeepsNothing
 from hermes_engine.work.recall import Recall
+from hermes_engine.work.sinks import tee
 from hermes_engine.work.supervisor import AgentRow, Supervisor
 from hermes_engine.work.view import SessionView
 

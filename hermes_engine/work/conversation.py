@@ -20,10 +20,11 @@ from hermes_engine.agent.shorten import estimate
 from hermes_engine.errors import HermesError
 from hermes_engine.events import Emitter, Event, Notice, Sink, TurnFinished, TurnStarted, UsageReported
 from hermes_engine.messages import CANCELLED_RESULT, INTERRUPTED_RESULT, NO_USAGE, Message
-from hermes_engine.protocols import AgentSpec, Job, Journal, TurnResult, tee
+from hermes_engine.protocols import AgentSpec, Job, Journal, TurnResult
 from hermes_engine.tools.permissions import Gate
 from hermes_engine.work.maker import Keeper, Maker
 from hermes_engine.work.places import Seat
+from hermes_engine.work.sinks import tee
 from hermes_engine.work.supervisor import Ending, Supervisor
 from hermes_engine.work.turns import Turns
 from hermes_engine.work.view import SessionView
