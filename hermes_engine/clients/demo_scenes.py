@@ -238,7 +238,7 @@ def _files(scene: Scene) -> Step | None:
     if not found:
         lines = scene.result("search_files").splitlines()
         entries = [("-", line) for line in lines if line.strip() and not line.startswith("[")]
-    readme = next((name for _, name in entries if name.lower().startswith("readme")), "")
+    readme = min((name for _, name in entries if name.lower().startswith("readme")), key=len, default="")
     if scene.round == 1 and readme and scene.offers("read_file") and scene.dice.random() < 0.5:
         return Step("", scene.words.read_thought.format(name=readme), (("read_file", {"path": readme}),))
     if not entries and not found:

@@ -95,6 +95,7 @@ async def test_plain_chat_shows_markdown_and_reasoning(tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", range(4))
 async def test_questions_about_files_are_answered_from_the_real_listing(prompt: str, seed: int, tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("# The duck book\n")
+    (tmp_path / "README.es.md").write_text("# El libro de los patos\n")
     (tmp_path / "odd name.txt").write_text("x")
     (tmp_path / "src").mkdir()
     messages = await turn(prompt, tmp_path, *ALL, seed=seed)
