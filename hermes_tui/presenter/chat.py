@@ -30,7 +30,7 @@ from hermes_engine.events import (
     TurnStarted,
 )
 from hermes_tui.outcomes import Outcome, heard, state_words, told
-from hermes_tui.presenter.batch import ended_words
+from hermes_tui.presenter.batch_counts import ended_words
 from hermes_tui.presenter.past import line_of
 from hermes_tui.presenter.requests import request_block, settled_words
 from hermes_tui.presenter.results import result_block

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes_engine.batch.watching import Look
-from hermes_tui.presenter.batch import BINS, RunModel, counters
+from hermes_tui.presenter.batch import BINS, RunModel
+from hermes_tui.presenter.batch_counts import counters
 from hermes_tui.screens.batch import drawing
 from hermes_tui.screens.batch.figures import curve, figures
 from hermes_tui.widgets.glyphs import ASCII
@@ -93,6 +94,16 @@ def test_the_rate_of_a_run_that_is_over_is_that_of_all_its_time() -> None:
     assert "rate      450.0/min" in "\n".join(text.plain for text in figures(told, NOW, 38, LOOK))
 
 
+def test_long_times_take_two_lines() -> None:
+    told = model()
+    assert told.state is not None
+    times = {"rows": {"p50": 0.1, "p90": 3.6, "max": 3.6}}
+    told.state = dataclasses.replace(told.state, statistics={**told.state.statistics, "times": times})
+    lines = [text.plain for text in figures(told, NOW, 38, LOOK)]
+    place = lines.index("time      p50 0.1 s  p90 3.6 s")
+    assert lines[place + 1] == "          max 3.6 s"
+
+
 def test_a_run_that_kept_nothing_did_not_go_well() -> None:
     told = RunModel("evals-nov")
     told.take(Look(state({"total": 6, "rejected": 6}, word="done"), (), frozenset(), False), None)
@@ -123,6 +134,7 @@ def test_the_figures_of_the_mock_up() -> None:
     assert "REJECTS  3" in text
     assert "1.9M in, 200k out" in text
     assert "$3.14  $0.03 a kept row" in text
+    assert "~$7.43 in the end" in text
     assert all(len(one) <= 38 for one in lines)
 
 

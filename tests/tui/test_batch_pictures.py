@@ -12,7 +12,8 @@ import pytest
 from textual.pilot import Pilot
 
 from hermes_engine.messages import Message, ToolCall, tool_message
-from hermes_tui.presenter.batch import TableRow, counters
+from hermes_tui.presenter.batch import TableRow
+from hermes_tui.presenter.batch_counts import counters
 from hermes_tui.screens.batch.book import BatchBook, Follow, RunItem
 from hermes_tui.screens.batch.form import RunForm, Wanted
 from hermes_tui.screens.batch.run import RunScreen

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_tui.presenter.batch import Counters, RunModel, counters, run_word
+from hermes_tui.presenter.batch import RunModel
+from hermes_tui.presenter.batch_counts import Counters, counters, run_word
 
 if TYPE_CHECKING:
     from hermes_engine.batch.folder import RunFolder

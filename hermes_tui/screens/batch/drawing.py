@@ -8,7 +8,8 @@ from rich.style import Style
 from rich.text import Text
 
 from hermes_tui.cleaning import one_line
-from hermes_tui.presenter.batch import Counters, RunModel, TableRow, state_word
+from hermes_tui.presenter.batch import RunModel, TableRow
+from hermes_tui.presenter.batch_counts import Counters, state_word
 from hermes_tui.screens.batch.book import RunItem
 from hermes_tui.texts import _
 from hermes_tui.widgets import chrome

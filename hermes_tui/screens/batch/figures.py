@@ -16,6 +16,9 @@ from hermes_tui.widgets.rows import cut, shorten, spread
 from hermes_tui.widgets.times import count_short, money, seconds_short
 
 STEPS, PLAIN_STEPS = "▁▂▃▄▅▆▇█", "_.,-=+*#"
+NAME = 10
+"""Cells of a figure's name."""
+
 MOST = 6
 """Lines of a section."""
 
@@ -31,8 +34,13 @@ def figures(model: RunModel, now: float, width: int, look: Look) -> list[Text]:
     times = model.figure("times", "rows") or {}
     if times:
         names = ("p50", "p90", "max")
-        words = "  ".join(f"{name} {seconds_short(float(times[name]))}" for name in names if name in times)
+        told_times = [f"{name} {seconds_short(float(times[name]))}" for name in names if name in times]
+        words = "  ".join(told_times)
+        if len(words) + NAME > width:
+            words = "  ".join(told_times[:2])
         lines.append(_line(_("time"), words, Text(), width, look))
+        if words != "  ".join(told_times):
+            lines.append(_line("", told_times[-1], Text(), width, look))
     if turns := model.spread(lambda row: row.turns):
         lines.append(_line(_("turns"), f"p50 {turns[0]:g}  p90 {turns[1]:g}", Text(), width, look))
     if rate := model.rate(now):
@@ -58,7 +66,7 @@ def curve(values: Sequence[float], look: Look) -> Text:
 
 
 def _line(name: str, words: str, right: Text, width: int, look: Look) -> Text:
-    left = Text(name.ljust(10), look.faint).append(words, look.text)
+    left = Text(name.ljust(NAME), look.faint).append(words, look.text)
     return spread(left, right, width) if right.plain else shorten(left, width, look.glyphs.ellipsis)
 
 
@@ -127,4 +135,9 @@ def _spending(model: RunModel, width: int, look: Look) -> list[Text]:
         each = _("{cost} a kept row").format(cost=money(cost / kept)) if kept else ""
         known = "" if spent.get("cost_known", True) else "≥ "
         lines.append(_line(_("cost"), f"{known}{money(cost)}  {each}".rstrip(), Text(), width, look))
+        told = model.counters()
+        judged = told.kept + told.rejected + told.failed
+        if model.at_work and judged and told.settled < told.total:
+            words = _("~{cost} in the end").format(cost=money(cost / judged * (told.total - told.invalid)))
+            lines.append(_line("", words, Text(), width, look))
     return lines

@@ -168,6 +168,8 @@ class RunScreen(BatchBase):
         sort = {"need": _("by need"), "row": _("row"), "time": _("time"), "turns": _("turns"),
                 "tokens": _("tokens")}[self._sort]  # fmt: skip
         count = _("showing {count}").format(count=len(self.rows))
+        if removed := self.model.removed:
+            count += _(", {count} of them no longer in the dataset").format(count=removed)
         self.about.show(
             [
                 Part(count, "faint", gap=1, weight=5),

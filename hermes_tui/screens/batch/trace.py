@@ -13,7 +13,8 @@ from textual.binding import Binding, BindingType
 from hermes_engine.errors import HermesError, UsageError
 from hermes_engine.events import Notice
 from hermes_tui.cleaning import one_line
-from hermes_tui.presenter.batch import TableRow, state_word
+from hermes_tui.presenter.batch import TableRow
+from hermes_tui.presenter.batch_counts import state_word
 from hermes_tui.presenter.chat import ChatPresenter
 from hermes_tui.presenter.history import blocks_of
 from hermes_tui.screens.agents.steps import left_of
