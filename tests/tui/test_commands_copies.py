@@ -7,8 +7,8 @@ from pathlib import Path
 from hermes_tui.commands import dispatch
 from tests.conftest import Serve
 from tests.server.scripted import say
+from tests.tui.command_desk import Sit, sit
 from tests.tui.live import live, settings
-from tests.tui.test_commands_run import Sit, sit
 
 __all__ = ["sit"]
 

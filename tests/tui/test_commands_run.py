@@ -3,138 +3,19 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from hermes_engine.errors import NotConfigured
-from hermes_engine.events import BatchFinished, Event, TurnFinished, TurnStarted
-from hermes_engine.profiles import Resolved, resolve
-from hermes_engine.session import Engine
+from hermes_engine.events import TurnStarted
+from hermes_engine.profiles import resolve
 from hermes_engine.settings import Overrides
 from hermes_tui.commands import Output, complete, dispatch
-from hermes_tui.commands.batch import run_name
-from hermes_tui.commands.host import HostKind
-from tests.conftest import Serve
-from tests.server.scripted import Answer, ScriptedServer, hang, say
+from tests.server.scripted import hang, say
+from tests.tui.command_desk import Desk, Sit, said, sit
 
-
-class Desk:
-    """A front end without a screen: a real `CommandHost` that keeps what it is told."""
-
-    kind: HostKind = "repl"
-
-    def __init__(self, resolved: Resolved, cwd: Path | None) -> None:
-        self.events: list[Event] = []
-        self._news = threading.Condition()
-        self.resolved = resolved
-        self._engine = Engine(resolved, self._hear, attended=True) if cwd else None
-        self.session = ""
-        if self._engine and cwd:
-            self._engine.start()
-            self.session = self._engine.open_session(cwd).id
-        self.shown: list[Output] = []
-        self.screens: dict[str, dict[str, str]] = {}
-        self.has_screens = False
-        self.quits = 0
-        self.copied = ""
-        self.draft = ""
-        self.opened: list[str | None] = []
-
-    @property
-    def engine(self) -> Engine:
-        """The engine; there is none before a model is set up."""
-        if self._engine is None:
-            raise NotConfigured("no model is set up yet")
-        return self._engine
-
-    def _hear(self, event: Event) -> None:
-        with self._news:
-            self.events.append(event)
-            self._news.notify_all()
-
-    def until(self, holds: Callable[[], object], timeout: float = 15) -> None:
-        """Waits until a condition holds."""
-        deadline = time.monotonic() + timeout
-        while not holds():
-            assert time.monotonic() < deadline, self.events[-5:]
-            time.sleep(0.01)
-
-    def turn(self, text: str) -> None:
-        """Sends a message and waits for the turn's end."""
-        done = self.finished
-        self.engine.send(self.session, text)
-        self.until(lambda: self.finished > done and not self.engine.busy(self.session))
-
-    @property
-    def finished(self) -> int:
-        """How many turns have ended."""
-        return sum(isinstance(event, TurnFinished) for event in self.events)
-
-    def do(self, text: str) -> Output:
-        """Dispatches a line that must run; what it said last."""
-        before = len(self.shown)
-        assert dispatch(text, self) == "ran"
-        return self.shown[-1] if len(self.shown) > before else Output("text")
-
-    def show(self, output: Output) -> None:
-        self.shown.append(output)
-
-    def open_screen(self, name: str, **options: str) -> bool:
-        self.screens[name] = options
-        return self.has_screens
-
-    def ask_quit(self) -> None:
-        self.quits += 1
-
-    def copy(self, text: str) -> str:
-        self.copied = text
-        return "copied"
-
-    def set_draft(self, text: str) -> None:
-        self.draft = text
-
-    def steer(self, text: str) -> None:
-        self.engine.steer(self.session, text)
-
-    def new_session(self) -> None:
-        self.opened.append(None)
-
-    def run_session(self, *, resume: str) -> None:
-        self.opened.append(resume)
-
-    def in_background(self, work: Callable[[], None]) -> None:
-        work()
-
-
-Sit = Callable[[list[Answer]], tuple[Desk, ScriptedServer]]
-
-
-@pytest.fixture
-def sit(serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sit]:
-    """`sit(script)` opens a desk on a scripted server, in an empty folder."""
-    folder = tmp_path / "here"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    desks: list[Desk] = []
-
-    def open_one(script: list[Answer]) -> tuple[Desk, ScriptedServer]:
-        server = serve(script)
-        desk = Desk(resolve(Overrides(model="scripted", base_url=server.base_url)), folder)
-        desks.append(desk)
-        return desk, server
-
-    yield open_one
-    for desk in desks:
-        desk.engine.close()
-
-
-def said(output: Output) -> str:
-    """Everything an output says."""
-    return "\n".join([output.title, output.text, *("\t".join(row) for row in output.rows)])
+__all__ = ["sit"]
 
 
 def test_help_lists_every_command_and_explains_one(sit: Sit) -> None:
@@ -205,20 +86,6 @@ def test_stop_steer_and_agents_work_while_a_turn_runs_others_wait(sit: Sit) -> N
     assert time.monotonic() - began < 1
     assert desk.do("/stop").kind == "error"
     assert desk.do("/stop nosuch").kind == "error"
-
-
-def test_a_batch_file_is_looked_for_in_the_folder_of_the_chat(
-    sit: Sit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    desk, _server = sit([say("row answer")])
-    (tmp_path / "here" / "mine 2.jsonl").write_text('{"prompt": "one"}\n{"prompt": "two"}\n')
-    (tmp_path / "elsewhere").mkdir()
-    monkeypatch.chdir(tmp_path / "elsewhere")
-    assert [item.text for item in complete("/batch mi", desk)] == ["mine 2.jsonl"]
-    assert "runs beside this chat" in desk.do("/batch mine 2.jsonl 1").text
-    desk.until(lambda: any(isinstance(event, BatchFinished) for event in desk.events), 60)
-    (event,) = [event for event in desk.events if isinstance(event, BatchFinished)]
-    assert event.counts["total"] == 1
 
 
 def test_stop_all_stops_every_agent(sit: Sit) -> None:
@@ -371,86 +238,8 @@ def test_doctor_profile_quit_clear(sit: Sit, isolated_home: Path) -> None:
     assert desk.quits == 1
 
 
-def test_batch_runs_beside_the_chat(sit: Sit) -> None:
-    desk, server = sit([say("<think>r</think>done")])
-    assert "No batch runs" in said(desk.do("/batch"))
-    Path("my prompts.jsonl").write_text("".join(json.dumps({"prompt": f"p{number}"}) + "\n" for number in range(5)))
-    assert [item.text for item in complete("/batch my", desk)] == ["my prompts.jsonl"]
-    told = said(desk.do("/batch my prompts.jsonl 2"))
-    assert "my-prompts-" in told
-    desk.until(lambda: any(isinstance(event, BatchFinished) for event in desk.events), 60)
-    finished = next(event for event in desk.events if isinstance(event, BatchFinished))
-    assert finished.counts["total"] == finished.counts["kept"] == 2
-    assert sorted(seen.messages[-1]["content"] for seen in server.requests) == ["p0", "p1"]
-    desk.until(lambda: desk.do("/batch").rows[0][1] == "done")
-    (row,) = desk.do("/batch").rows
-    assert row[:4] == (finished.name, "done", "2/2", "2 kept")
-    assert desk.do("/batch nosuch.jsonl").kind == "error"
-    assert desk.do("/batch stop nosuch").kind == "error"
-
-
-def test_batch_takes_the_flags_of_a_run(sit: Sit, tmp_path: Path) -> None:
-    desk, server = sit([say("<think>r</think>done")])
-    Path("p.jsonl").write_text('{"prompt": "one"}\n{"prompt": "two"}\n')
-    Path("sampling.json").write_text('{"top_p": 0.5}')
-    line = "/batch p.jsonl 1 --run_name night --num-workers=2 --sampling sampling.json -m other --seed 7"
-    assert "Batch night runs" in said(
-        desk.do(line + " --keep_without_reasoning --filter min_turns:1 --filter finished")
-    )
-    desk.until(lambda: any(isinstance(event, BatchFinished) for event in desk.events), 60)
-    told = json.loads(Path("data/night/run.json").read_text())["options"]
-    wanted = {
-        "num_workers": 2, "sampling": {"top_p": 0.5}, "seed": 7, "max_samples": 1, "keep_without_reasoning": True,
-        "filter": ["min_turns:1", "finished"], "model": "other",
-    }  # fmt: skip
-    assert {name: told[name] for name in wanted} == wanted
-    assert told["base_url"] == [server.base_url], "whoever resumes it asks the same server"
-    assert [(seen.body["model"], seen.body["top_p"]) for seen in server.requests] == [("other", 0.5)]
-    assert [item.text for item in complete("/batch p.jsonl --num-w", desk)] == ["--num_workers "]
-    desk.until(lambda: not desk.engine.runs.names)
-    assert "Batch night runs" in said(desk.do("/batch --run_name night --resume --max_samples 2"))
-    desk.until(lambda: sum(isinstance(event, BatchFinished) for event in desk.events) == 2, 60)
-    assert [seen.body["model"] for seen in server.requests] == ["other", "other"]
-
-
-@pytest.mark.parametrize(
-    ("flags", "says"),
-    [
-        ("--bogus 3", "there is no flag --bogus"),
-        ("--num_worker 3", "did you mean --num_workers?"),
-        ("--num_workers", "--num_workers needs a value"),
-        ("--num_workers --seed 3", "--num_workers needs a value"),
-        ("--num_workers many", "--num_workers: "),
-        ("--num_workers 0", "--num_workers: 0 is too small"),
-        ("--record=yes", "--record takes no value"),
-        ("--sampling [1]", "--sampling: [1] is no JSON object"),
-        ("--sampling nosuch.json", "No such file"),
-        ("--distribution nosuch", "unknown"),
-        ("--max_cost_usd 1", "the price of"),
-        ("--api_key sk-secret", "--api_key cannot be given here"),
-        ("--run_name 'x", "a quote is not closed"),
-        ("--seed 3 stray", "there is no flag stray"),
-    ],
-)
-def test_wrong_flags_of_a_batch_are_named_and_nothing_begins(flags: str, says: str, sit: Sit) -> None:
-    desk, server = sit([say("done")])
-    Path("p.jsonl").write_text('{"prompt": "one"}\n')
-    told = desk.do(f"/batch p.jsonl {flags}")
-    assert told.kind == "error"
-    assert says in told.text
-    assert not desk.engine.runs.names
-    assert not Path("data").exists()
-    assert not server.requests
-
-
 @pytest.mark.parametrize("text", ["/new", "/compact", "/agents", "/model x"])
 def test_commands_before_a_model_is_set_up_say_so(text: str, tmp_path: Path) -> None:
     desk = Desk(resolve(Overrides(model="demo")), None)
     dispatch(text, desk)
     assert desk.shown == [Output("error", "no model is set up yet")]
-
-
-def test_run_names_are_safe() -> None:
-    assert run_name(Path("a/my prompts (1).jsonl"), 0.0).startswith("my-prompts-1-")
-    assert run_name(Path("..jsonl"), 0.0).startswith(("jsonl-", "run-"))
-    assert run_name(Path("é" * 300 + ".jsonl"), 0.0).startswith("run-")

@@ -18,7 +18,7 @@ from hermes_tui.commands.agents import named
 from hermes_tui.commands.tasks import Wish, wish
 from tests.conftest import Serve
 from tests.server.scripted import ScriptedServer, call, hang, say
-from tests.tui.test_commands_run import Desk, said
+from tests.tui.command_desk import Desk, said
 from tests.work.dead import at_work
 from tests.work.support import by_prompt, first_user, spawn
 

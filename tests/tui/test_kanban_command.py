@@ -17,7 +17,7 @@ from hermes_tui.commands import complete
 from hermes_tui.commands.kanban import left_off
 from tests.conftest import Serve
 from tests.server.answers import call, hang, say
-from tests.tui.test_commands_run import Desk
+from tests.tui.command_desk import Desk
 
 pytestmark = pytest.mark.slow
 
