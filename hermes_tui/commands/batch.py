@@ -45,8 +45,8 @@ def _completions(host: CommandHost, typed: str) -> list[Completion]:
     ]
 
 
-@command("batch", args="[FILE [n] [--flag value …] | stop|pause|resume|retry|show NAME]",
-         help="Run every prompt of a file beside this chat; show runs", group="Work",
+@command("batch", args="[FILE [n] [flags] | stop|pause|resume|retry|show NAME]",
+         help="Run a file's prompts beside this chat; show runs", group="Work",
          while_busy=True, blocking=True, complete=_completions)  # fmt: skip
 def batch(host: CommandHost, args: str) -> None:
     if not args:
