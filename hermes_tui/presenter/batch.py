@@ -180,7 +180,14 @@ class RunModel:
             rows = self.floor.rows
             return counters(self.floor.counts, len(rows), sum(row.asks is not None for row in rows))
         running = int(self._point("running") or 0) if self.at_work else 0
-        return counters(self.state.rows if self.state is not None else {}, running)
+        return counters(self._counted() if self.state is not None else {}, running)
+
+    def _counted(self) -> Mapping[str, int]:
+        """The rows by state as the index has them; as the files have them, where the run died before it wrote that."""
+        assert self.state is not None
+        if self.at_work or self.reading or self.removed or self.state.state != "killed":
+            return self.state.rows
+        return {**self.state.rows, **{outcome: len(group) for outcome, group in self._groups.items()}}
 
     def began(self) -> float:
         """When this invocation began, in seconds since the epoch; 0 when nobody works it."""

@@ -94,6 +94,20 @@ def test_the_rate_of_a_run_that_is_over_is_that_of_all_its_time() -> None:
     assert "rate      450.0/min" in "\n".join(text.plain for text in figures(told, NOW, 38, LOOK))
 
 
+def test_rows_of_a_run_that_died_are_counted_from_its_files() -> None:
+    told = RunModel("evals-nov")
+    stale = state({"total": 20, "kept": 3, "failed": 2, "invalid": 1, "pending": 14}, word="killed")
+    lines = (*(line(n, "kept", 9) for n in range(6)), line(7, "failed", 8), line(8, "failed", 8), line(8, "kept", 7))
+    told.take(Look(stale, lines, frozenset(), True), None)
+    assert told.counters().kept == 3, "not all is read yet"
+    told.take(Look(stale, (), frozenset(), False), None)
+    counted = told.counters()
+    assert (counted.kept, counted.failed, counted.invalid, counted.waiting, counted.total) == (7, 1, 1, 11, 20)
+    here = state({"total": 20, "kept": 3, "pending": 17}, holder="process 1", since=NOW, running=2)
+    told.take(Look(here, (), frozenset(), False), None)
+    assert (told.counters().kept, told.counters().running) == (3, 2)
+
+
 def test_long_times_take_two_lines() -> None:
     told = model()
     assert told.state is not None
