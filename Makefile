@@ -1,7 +1,7 @@
 # make run   - sets up and opens the app (MODEL=demo needs no key)
 # make test  - sets up and passes the tests
 # make demo-atropos - prompts to a batch at a trainer, offline
-# make consumers - every export read by the trainers it is for, each in an environment of its own (6 GB, once)
+# make consumers - every export read by the trainers it is for, each in an environment of its own (7 GB, once)
 # make local - fetches the small real model (200 MB); the tests that ask it are skipped without it
 # Set-up speaks on stderr only, so that a one-shot's stdout is the answer and nothing else.
 SHELL := /bin/sh

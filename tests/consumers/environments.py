@@ -104,7 +104,7 @@ def set_up(consumer: Consumer, cache: Path) -> tuple[Path, str]:
     shutil.rmtree(folder, ignore_errors=True)
     cache.mkdir(parents=True, exist_ok=True)
     itself = f"{consumer.name}=={consumer.version}"
-    install = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+    install = [str(python), "-m", "pip", "install", "-q", "--no-compile", "--disable-pip-version-check"]
     steps = [[sys.executable, "-m", "venv", str(folder)]]
     if consumer.alone:
         steps += [[*install, *consumer.packages], [*install, "--no-deps", itself]]
