@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from bench.figures import Figure, as_json, table
 from bench.rounds import say
 
-CASES = ("startup", "short", "long", "memory", "stream", "keys", "agents", "merge", "board", "chaos", "peers")
+CASES = ("startup", "short", "long", "memory", "stream", "keys", "agents", "merge", "ray", "board", "chaos", "peers")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -154,9 +154,12 @@ async def _closed(actor: Any) -> None:
 
 
 def _line(error: Exception) -> str:
-    """The last line of what Ray says, which names the cause, without its ornaments."""
+    """The last line of what Ray says, which names the cause, without its ornaments; of a long one whole sentences."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1][:_SHOWN] if lines else type(error).__name__
+    if not lines or len(lines[-1]) <= _SHOWN:
+        return lines[-1] if lines else type(error).__name__
+    whole, stop, _rest = lines[-1][:_SHOWN].rpartition(". ")
+    return whole + stop.strip() if stop else f"{lines[-1][:_SHOWN]}…"
 
 
 async def _serve(exchange: Exchange) -> None:

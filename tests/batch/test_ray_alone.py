@@ -182,6 +182,9 @@ def test_clusters_that_cannot_be_joined(tmp_path: Path, monkeypatch: pytest.Monk
     assert f"the Ray cluster at {nobody} cannot be joined: [Errno 111] Connection refused" in done.err
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
+        done = refused(tmp_path, "--ray_address", address)
+        assert f"the Ray cluster at {address} cannot be joined: Token authentication is enabled" in done.err
+        assert ". — see docs/batch.md, Ray" in done.err, "whole sentences"
         monkeypatch.setattr(fleet, "JOIN_SECONDS", 6.0)
         monkeypatch.setenv("RAY_AUTH_TOKEN", "0" * 64)
         with pytest.raises(StateError, match=f"^the Ray cluster at {address} does not answer") as told:
