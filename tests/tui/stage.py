@@ -47,7 +47,9 @@ class StageDesk(Desk):
         return self.told_queue
 
     def work_facts(self, ask: AskFact | None) -> WorkFacts:
-        return dataclasses.replace(super().work_facts(ask), agents=self.told_agents)
+        facts = super().work_facts(ask)
+        # runs end in the time of the test's own events
+        return dataclasses.replace(facts, agents=self.told_agents, batches=self.work.batches())
 
     def place_facts(self, *, doing: str, escape: str, hint: str, unseen: int) -> PlaceFacts:
         facts = super().place_facts(doing=doing, escape=escape, hint=hint, unseen=unseen)
