@@ -187,6 +187,7 @@ class AgentStore:
         with self._database.write() as connection:
             rows = connection.execute(
                 "UPDATE agents SET state = 'interrupted', error = ?, ended = max(coalesce(started, created),"
+                " coalesce((SELECT max(created) FROM messages m WHERE m.session = agents.session), 0),"
                 " coalesce((SELECT heartbeat FROM instances i WHERE i.id = agents.instance), ?))"
                 " WHERE ended IS NULL AND NOT EXISTS"
                 " (SELECT 1 FROM instances i WHERE i.id = agents.instance AND i.ended IS NULL) RETURNING *",

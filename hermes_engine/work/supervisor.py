@@ -46,6 +46,9 @@ log = logging.getLogger(__name__)
 
 Below = Literal["all", "bound"]
 
+HEARD_SECONDS = 1.0
+"""What comes from below sooner than that changes nothing above."""
+
 LIVE = frozenset({"waiting", "running"})
 """States that are not an end."""
 
@@ -315,8 +318,16 @@ class Supervisor:
             return
         heard = dataclasses.replace(row, heard=event.time, **values)  # type: ignore[arg-type]
         self._rows[event.agent] = heard
+        if row.bound:
+            self._heard_below(row.parent, event.time)
         if heard.activity != row.activity:
             self._emitters[event.agent](AgentChanged, state=heard.state, activity=heard.activity)
+
+    def _heard_below(self, agent: str, when: float) -> None:
+        """Whoever waits for one that works is not quiet, nor is who waits for that one."""
+        while (row := self._rows.get(agent)) and row.live and when - row.heard >= HEARD_SECONDS:
+            self._rows[agent] = dataclasses.replace(row, heard=when)
+            agent = row.parent if row.bound else ""
 
 
 def _noticed(event: Event, row: AgentRow) -> dict[str, str | int | Usage] | None:

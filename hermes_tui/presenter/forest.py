@@ -97,7 +97,6 @@ class Forest:
         for row in shown.values():
             below.setdefault(row.parent if row.parent in shown else "", []).append(row.id)
         facts: list[AgentFact] = []
-        heard: dict[str, float] = {}
         order: dict[str, tuple[int, float]] = {}
 
         def look(agent: str) -> None:
@@ -106,12 +105,11 @@ class Forest:
                 look(kid)
             own = 0 if row.needs else _ORDER.get(row.state, _OVER)
             order[agent] = (min([own, *(order[kid][0] for kid in kids)]), -row.ended)
-            heard[agent] = max([row.heard, *(heard[kid] for kid in kids)])
 
         def lay(agent: str, depth: int, beside: bool) -> None:
             row, over = shown[agent], order[agent][0] == _OVER
             if not (over and self._past(row)):
-                facts.append(_fact(row, now, heard[agent], depth, beside, over))
+                facts.append(_fact(row, now, depth, beside, over))
             for kid in sorted(below.get(agent, ()), key=order.__getitem__):
                 lay(kid, depth + 1, beside)
 
@@ -122,9 +120,9 @@ class Forest:
         return tuple(facts)
 
 
-def _fact(row: AgentRow, now: float, heard: float, depth: int, beside: bool, over: bool) -> AgentFact:
+def _fact(row: AgentRow, now: float, depth: int, beside: bool, over: bool) -> AgentFact:
     sign = "needs" if row.needs else _SIGNS.get(row.state, "waiting")
-    silent = now - heard if sign == "running" and heard else 0.0
+    silent = now - row.heard if sign == "running" and row.heard else 0.0
     return AgentFact(
         id=row.id,
         name=row.name,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 from hermes_engine.errors import StateError
 from hermes_engine.events import (
@@ -12,6 +13,7 @@ from hermes_engine.events import (
     ApprovalAsked,
     Event,
     RequestSettled,
+    TextDelta,
     ToolStarted,
     UsageReported,
 )
@@ -96,6 +98,26 @@ async def test_foreseen_and_unforeseen_faults_end_as_failed() -> None:
     two = await tree.start(tree.add(name="2", kind="child"), unknown)
     assert (one.state, one.error) == ("failed", "disk full — make room")
     assert (two.state, two.error) == ("failed", "ZeroDivisionError: x")
+
+
+async def test_who_waits_for_an_agent_that_works_is_not_quiet() -> None:
+    tree, _ = supervisor()
+    top = tree.add(name="main", kind="chat")
+    leader = tree.add(name="leader", kind="child", parent=top, bound=True)
+    child = tree.add(name="child", kind="child", parent=leader, bound=True)
+    beside = tree.add(name="beside", kind="child", parent=top)
+    began = time.time()
+
+    def heard(agent: str) -> float:
+        row = tree.row(agent)
+        return row.heard - began if row else 0.0
+
+    tree.observe(TextDelta(agent=beside, text="x", time=began + 50))
+    assert heard(top) < 50, "what a person started goes its own way"
+    tree.observe(TextDelta(agent=child, text="x", time=began + 100))
+    assert (heard(child), heard(leader), heard(top)) == (100, 100, 100)
+    tree.observe(TextDelta(agent=child, text="x", time=began + 100.5))
+    assert (heard(child), heard(leader), heard(top)) == (100.5, 100, 100)
 
 
 async def test_rows_follow_what_agents_say() -> None:

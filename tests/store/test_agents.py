@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_engine.messages import Usage
+from hermes_engine.messages import Message, Usage
 from hermes_engine.store import instances as instances_module
 from hermes_engine.store.agents import INTERRUPTED, AgentRecord, AgentStore
 from hermes_engine.store.database import Database
@@ -25,6 +25,7 @@ from hermes_engine.store.instances import (
     this_process,
 )
 from hermes_engine.store.migrations import open_state
+from hermes_engine.store.sessions import SessionStore
 
 ROOT = str(Path(__file__).parents[2])
 
@@ -94,6 +95,7 @@ sys.path.insert(0, sys.argv[2])
 from hermes_engine.store.agents import AgentRecord, AgentStore
 from hermes_engine.store.instances import Instances
 from hermes_engine.store.migrations import open_state
+from hermes_engine.store.sessions import SessionStore
 database = open_state(Path(sys.argv[1]))
 instance = Instances(database).register(Path("/work"))
 agents = AgentStore(database)
@@ -145,6 +147,24 @@ def test_f3_16_children_of_a_killed_program_are_interrupted_and_those_of_a_livin
         for process in (alive, dead):
             process.kill()
             process.communicate()
+
+
+def test_an_interrupted_one_ended_when_its_last_word_was_kept(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    dead, _dead_id = start_instance(path)
+    dead.kill()
+    dead.communicate()
+    database = open_state(path)
+    try:
+        now = time.time()
+        session = SessionStore(database).create_session(cwd=tmp_path, model="m", profile="default")
+        AgentStore(database).insert(AgentRecord("a", session=session, created=now - 60, started=now - 60))
+        SessionStore(database).append(session, [Message("user", "go")])
+        [record] = [record for record in AgentStore(database).close_dead() if record.id == "a"]
+        assert record.ended is not None
+        assert record.ended >= now
+    finally:
+        database.close()
 
 
 def test_f5_13_a_pid_used_again_is_another_process() -> None:
