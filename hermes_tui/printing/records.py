@@ -16,6 +16,11 @@ from hermes_tui.printing.streams import is_terminal, out, width, write_out
 
 _UNSAFE = re.compile(r"[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _CELL_BREAKS = re.compile(r"[\t\n\r]")
+_GAP = 2
+_SHORT = 20
+"""Characters up to which a column is never wrapped: a time fits."""
+_LEAST_WRAPPED = 12
+"""Characters of a line below which a wrapped column can hardly be read."""
 
 
 def json_text(value: Any, *, indent: int | None = None) -> str:
@@ -62,21 +67,45 @@ def out_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def aligned(columns: Sequence[str], rows: Sequence[Sequence[str]], *, columns_wide: int = 0) -> str:
-    """The records as aligned text with a heading, wrapped to the width; ends with a line feed, "" without rows."""
+    """The records as aligned text with a heading, wrapped to the width; ends with a line feed, "" without rows.
+
+    Short columns are never wrapped. Where they leave the others no room, each record stands on lines of its own.
+    """
     if not rows:
         return ""
+    from rich.cells import cell_len
+
+    room = columns_wide or width()
+    cells = [[cell(item) for item in row] for row in rows]
+    wide = [max(map(cell_len, column)) for column in zip(columns, *cells, strict=True)]
+    short = [size <= _SHORT for size in wide]
+    left = room - _GAP * (len(wide) - 1) - sum(size for size in wide if size <= _SHORT)
+    if left < _LEAST_WRAPPED * short.count(False):
+        return _stacked(columns, cells, room)
+    return _table(columns, cells, short, room)
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], short: Sequence[bool], room: int) -> str:
     from io import StringIO
 
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_header=any(columns))
-    for name in columns:
-        table.add_column(Text(name), overflow="fold")
+    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold", show_header=any(columns))
+    for name, whole in zip(columns, short, strict=True):
+        table.add_column(Text(name), overflow="fold", no_wrap=whole)
     for row in rows:
-        table.add_row(*(Text(cell(item)) for item in row))
+        table.add_row(*map(Text, row))
     page = StringIO()
-    console = Console(file=page, width=columns_wide or width(), color_system=None, force_terminal=False, markup=False)
+    console = Console(file=page, width=room, color_system=None, force_terminal=False, markup=False)
     console.print(table)
     return "".join(f"{line.rstrip()}\n" for line in page.getvalue().split("\n")[:-1])
+
+
+def _stacked(columns: Sequence[str], rows: Sequence[Sequence[str]], room: int) -> str:
+    """Each record on lines of its own, a filled cell a line behind its column's name; a blank line between two."""
+    if not any(columns):
+        return "\n".join("\n".join(item for item in row if item) + "\n" for row in rows)
+    records = ([(name, item) for name, item in zip(columns, row, strict=True) if item] for row in rows)
+    return "\n".join(_table(("", ""), record, (True, False), room) for record in records)

@@ -26,6 +26,32 @@ def test_aligned_records_hold_every_word_and_square_brackets() -> None:
     assert all(len(line) <= 60 for line in text.splitlines())
 
 
+PROFILES = ("profile", "kind", "description")
+ROWS = [("default", "own", "General work in the current folder"), ("orchestrator", "template", "Splits a goal " * 3)]
+
+
+def test_short_columns_are_never_broken() -> None:
+    lines = aligned(PROFILES, ROWS, columns_wide=50).splitlines()
+    assert lines[0].split() == ["profile", "kind", "description"]
+    assert [line.split()[:2] for line in lines if line[:1] != " "][1:] == [
+        ["default", "own"],
+        ["orchestrator", "template"],
+    ]
+
+
+def test_records_without_room_stand_on_lines_of_their_own() -> None:
+    assert aligned(PROFILES, ROWS[:1] * 2, columns_wide=26) == (
+        "profile      default\nkind         own\ndescription  General work\n             in the\n             current\n"
+        "             folder\n\n"
+        "profile      default\nkind         own\ndescription  General work\n             in the\n             current\n"
+        "             folder\n"
+    )
+    assert (
+        aligned(("", ""), [("k", "a b c d e f"), ("long key here", "")], columns_wide=8)
+        == "k\na b c d e f\n\nlong key here\n"
+    )
+
+
 @given(st.dictionaries(st.text(alphabet=st.characters(codec=None)), st.text(alphabet=st.characters(codec=None))))
 def test_json_is_one_safe_line_and_reads_back(value: dict[str, str]) -> None:
     text = json_text(value)
