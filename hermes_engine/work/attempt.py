@@ -247,6 +247,8 @@ class Attempt:
             await self._end("lost" if self._lost else "stopped", self._stopped.error)
         elif ending.state == "done":
             await self._end("failed", f"it stopped without ending its card; its last words: {last}")
+        elif ending.state == "timeout" and self._unanswered(ending):
+            await self._end("provider_error", f"no reply of the model's server, {ending.error}")
         elif ending.state in ("timeout", "max_turns") or ending.kind in LIMITS:
             await self._end("gave_up", f"{ending.error}; its last words: {last}")
         elif ending.state == "cancelled":
@@ -263,6 +265,11 @@ class Attempt:
         else:
             await self._end("failed", ending.error)
         return None
+
+    def _unanswered(self, ending: Ending) -> bool:
+        """Whether its model never said anything: then its time was its server's."""
+        row = self._means.supervisor.row(self._agent)
+        return not ending.answer and (row is None or not (row.tools or row.usage.total_tokens))
 
     async def _forget_branch(self) -> None:
         """A worktree in which nothing was changed leaves no branch that anybody could go on from."""

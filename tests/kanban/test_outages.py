@@ -125,12 +125,22 @@ def test_a_workers_own_limits_are_told_as_such(
 
 
 def test_a_try_may_take_only_so_long(shop: OpenShop, home: Path) -> None:
+    (home / "config.yaml").write_text("toolsets: [terminal, kanban]\nkanban: {timeout_seconds: 1.5}\n")
+    one = shop(lambda seen: call("terminal", {"command": "sleep 30"}))
+    one.board.create(CardDraft("x", max_retries=0))
+    assert one.work() == 1
+    assert [run.state for run in one.board.runs("k1")] == ["gave_up"]
+    assert "stopped after 1.5 s" in one.board.card("k1").reason
+
+
+def test_a_try_whose_time_its_server_let_pass_is_the_servers(shop: OpenShop, home: Path) -> None:
     (home / "config.yaml").write_text("toolsets: [kanban]\nkanban: {timeout_seconds: 0.5}\n")
     one = shop(lambda seen: hang(30))
     one.board.create(CardDraft("x", max_retries=0))
     assert one.work() == 1
-    assert [run.state for run in one.board.runs("k1")] == ["gave_up"]
-    assert "stopped after 0.5 s" in one.board.card("k1").reason
+    assert [run.state for run in one.board.runs("k1")] == ["provider_error"]
+    told = "provider error after 1 try: no reply of the model's server, stopped after 0.5 s"
+    assert one.board.card("k1").reason == told
 
 
 @contextlib.contextmanager
