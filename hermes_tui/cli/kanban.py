@@ -63,7 +63,8 @@ _card = click.argument("card", metavar="ID")
 
 
 def _words(name: str, *, required: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    return click.argument(name, metavar=name.upper(), nargs=-1, required=required)
+    shown = name.upper() if required else f"[{name.upper()}]"
+    return click.argument(name, metavar=shown, nargs=-1, required=required)
 
 
 def _tell(board: Board, card: str, as_json: bool) -> None:

@@ -299,3 +299,8 @@ def test_a_database_that_is_not_there_is_one_line_without_its_password(isolated_
     assert "hunter2secret" not in hermes("config", "get").out
     config.write_text("kanban: {database_url: 'sqlite:///x'}\n")
     assert hermes("kanban", "list").code == 2
+
+
+def test_the_usage_tells_what_may_be_left_out() -> None:
+    assert hermes("kanban", "complete", "-h").out.startswith("Usage: hermes kanban complete [OPTIONS] ID [RESULT]\n")
+    assert hermes("kanban", "block", "-h").out.startswith("Usage: hermes kanban block [OPTIONS] ID REASON\n")
