@@ -8,6 +8,7 @@ from typing import ClassVar
 from rich.text import Text
 from textual import events
 from textual.binding import Binding, BindingType
+from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
@@ -43,6 +44,7 @@ class Table(Widget, can_focus=True):
         self._place = self._top = 0
         self._held = False
         self._drawn: list[Text] = []
+        self._marked = 0
         self._mark: tuple[object, ...] = ()
 
     @property
@@ -84,13 +86,23 @@ class Table(Widget, can_focus=True):
         self._top = max(0, min(self._top, len(self._keys) - self._height))
         in_view = range(self._top, min(len(self._keys), self._top + self._height))
         drawn = [self._line(place) for place in in_view]
-        mark = (self._place - self._top, self._head.plain, self._empty.plain if not self._keys else "", self.size)
+        mark = (self._head.plain, self._empty.plain if not self._keys else "", self.size)
+        marked, self._marked = self._marked, self._place - self._top
         same = mark == self._mark and len(drawn) == len(self._drawn)
-        if not same or any(
-            one.plain != other.plain or one.spans != other.spans for one, other in zip(drawn, self._drawn, strict=True)
-        ):
-            self._drawn, self._mark = drawn, mark
+        before, self._drawn, self._mark = self._drawn, drawn, mark
+        if not same:
             self.refresh()
+            return
+        # Times tick in each row at a moment of its own: the whole table four times a second is too much for slow lines.
+        changed = [
+            Region(0, place + bool(self._head.plain), self.size.width, 1)
+            for place, (one, other) in enumerate(zip(drawn, before, strict=True))
+            if one.plain != other.plain
+            or one.spans != other.spans
+            or (marked != self._marked and place in (marked, self._marked))
+        ]
+        if changed:
+            self.refresh(*changed)
 
     def _go(self, place: int) -> None:
         self._place = max(0, min(place, len(self._keys) - 1))
