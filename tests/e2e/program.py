@@ -35,8 +35,12 @@ class Done:
 
 
 def environment(**extra: str) -> dict[str, str]:
-    """The test's environment (home and keys are its own already), with the checkout importable."""
-    return {**os.environ, "PYTHONPATH": str(ROOT), "PROMPT_TOOLKIT_NO_CPR": "1", **extra}
+    """The test's environment (home and keys are its own already), with the checkout importable.
+
+    Tests that run beside one another are told a size of the window, which would stand above the terminal's own.
+    """
+    own = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    return {**own, "PYTHONPATH": str(ROOT), "PROMPT_TOOLKIT_NO_CPR": "1", **extra}
 
 
 def hermes(
