@@ -91,8 +91,10 @@ def draws(distribution: Distribution, settings: Settings) -> tuple[Draws, tuple[
     usable = [name for name in possible if not refusal(name, settings, by_default=not distribution.where_enabled)]
     left_out = tuple(name for name in possible if name not in usable)
     if not usable:
-        why = f": {', '.join(left_out)} not enabled" if left_out else ""
-        hint = f"hermes tools enable {left_out[0]}" if left_out else "give a set more than 0"
+        why = "; ".join(f"{name} {refusal(name, settings, by_default=False)}" for name in left_out)
+        why = f": {why}" if why else ""
+        able = [name for name in left_out if name not in BY_NAME_ONLY | PERSONAL]
+        hint = f"hermes tools enable {able[0]}" if able else "name a set that rows can have, with more than 0"
         raise UsageError(f"the distribution {distribution.name} has no toolset that can be drawn{why}", hint=hint)
     return tuple((name, possible[name] / 100) for name in TOOLSETS if name in usable), left_out
 

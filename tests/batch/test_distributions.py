@@ -54,7 +54,7 @@ def test_a_profile_without_toolsets_has_rows_without_tools(tmp_path: Path) -> No
     home = Home(tmp_path / "h")
     assert draws(chosen(home, "default"), none) == ((), ())
     assert {job(()).toolsets_of(row) for row in rows(20)} == {()}
-    with pytest.raises(UsageError, match="terminal not enabled"):
+    with pytest.raises(UsageError, match="terminal is not enabled"):
         draws(chosen(home, "terminal_only"), none)
 
 
