@@ -161,7 +161,10 @@ class Site:
             self.say("ended", call, RowResult("cancelled"), None)
 
     def _slim(self, result: RowResult) -> RowResult:
-        """The result without what the fleet was already told of rows that were offered the same tools."""
+        """The result without what the fleet was already told of rows that were offered the same tools, and without the
+        encoded forms of its messages, which are as large as they are.
+        """
+        result = dataclasses.replace(result, conversation=tuple(map(dataclasses.replace, result.conversation)))
         if result.offered in self._described:
             return dataclasses.replace(result, schemas=(), system_prompt="")
         self._described.add(result.offered)
@@ -194,7 +197,8 @@ class _RowSink:
         while same < min(len(messages), len(self._told)) and messages[same] is self._told[same]:
             same += 1
         self._told = messages
-        self._site.say("messages", self._call, same, messages[same:])
+        bare = [dataclasses.replace(message, tokens=None) for message in messages[same:]]
+        self._site.say("messages", self._call, same, bare)
 
 
 class Asked:
