@@ -182,8 +182,11 @@ class Tasks:
         place = await known_worktree(saved.folder, near)
         if place and anew:
             place = await planned_worktree(near, record.name)
-        if known and record.session in self._open:
-            raise UsageError(f"the conversation of {record.name} is open already", hint="say it there")
+        if known and (opened := self._open.get(record.session)) is not None:  # meanwhile
+            if text is None:
+                raise UsageError(f"the conversation of {record.name} is open already", hint="say it there")
+            opened.say(text)
+            return self._row(opened)
         task = await self._delegation.opened(
             saved.spec, assembly, origin, prompt, known=known, place=place, follows=record.id
         )
