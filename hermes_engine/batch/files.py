@@ -140,13 +140,17 @@ def object_of(line: bytes) -> dict[str, Any] | None:
 
 
 @contextlib.contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A stream whose content takes the file's place when the block ends well; private, on the disk before it shows."""
+def replacing(path: Path, name: Path | None = None) -> Iterator[BinaryIO]:
+    """A stream whose content takes the file's place when the block ends well; private, on the disk before it shows.
+
+    `name` is what errors call it. Raises StateError.
+    """
+    shown = name or path
     try:
-        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        descriptor, made = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     except OSError as error:
-        raise StateError(f"cannot write {path}: {error.strerror or error}") from error
-    temporary = Path(name)
+        raise StateError(f"cannot write {shown}: {error.strerror or error}") from error
+    temporary = Path(made)
     try:
         with os.fdopen(descriptor, "wb", buffering=1 << 18) as stream:
             yield stream
@@ -155,7 +159,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         temporary.replace(path)
     except OSError as error:
         temporary.unlink(missing_ok=True)
-        raise StateError(f"cannot write {path}: {error.strerror or error}") from error
+        raise StateError(f"cannot write {shown}: {error.strerror or error}") from error
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise

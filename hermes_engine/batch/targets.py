@@ -54,7 +54,7 @@ def writing(target: Path, run: RunFolder) -> Iterator[BinaryIO]:
     mode = _mode(real)
     if mode is not None and stat.S_ISDIR(mode):
         raise StateError(f"cannot write {target}: it is a folder")
-    with replacing(real) as stream:
+    with replacing(real, target) as stream:
         if mode is not None:
             os.fchmod(stream.fileno(), stat.S_IMODE(mode))
         yield stream

@@ -87,7 +87,7 @@ def test_use_rename_delete() -> None:
 def test_delete_asks_at_a_terminal(answer: str, left: bool, isolated_home: Path) -> None:
     hermes("profile", "create", "a")
     with Terminal("profile", "delete", "a") as terminal:
-        terminal.until("[y/N")
+        terminal.until("[y/")  # where the line ends is up to the length of the home's name
         terminal.line(answer)
         assert terminal.ended() == int(left)
     assert (isolated_home / "profiles" / "a").exists() is left
