@@ -27,7 +27,7 @@ from tests.batch.test_server import running
 from tests.conftest import Serve
 from tests.server.scripted import Answer, Seen, call, hang, say, status
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.cluster, pytest.mark.timeout(400)]
 
 
 def by_row(rows: list[dict[str, Any]]) -> dict[Any, dict[str, Any]]:

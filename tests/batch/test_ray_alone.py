@@ -27,7 +27,7 @@ from tests.conftest import Serve
 from tests.e2e.program import Done, environment, hermes
 from tests.server.scripted import Answer, ScriptedServer, Seen, call, say
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.cluster, pytest.mark.timeout(400)]
 
 
 @pytest.fixture(autouse=True)

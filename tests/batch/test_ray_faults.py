@@ -23,7 +23,7 @@ from tests.e2e.program import hermes, start
 from tests.server.scripted import Answer, ScriptedServer, Seen, hang, say
 from tests.server.tokens import Said, TokenModel
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.cluster, pytest.mark.timeout(400)]
 
 KEY = "sk-for-the-rows-0123456789"
 
