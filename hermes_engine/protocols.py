@@ -32,6 +32,9 @@ class ModelRequest:
         extra_body: further body fields of this endpoint.
         reasoning_effort: none | minimal | low | medium | high | xhigh, or None to leave it out.
         tokens: whether the reply is to come with its tokens, where the server tells them.
+        answer_schema: JSON schema that the answer is held to where the server enforces schemas (`tool_mode:
+            json_schema`) and no tools are on offer; the prompt says the same for all others.
+        must_call: nobody reads an answer, so that only calls are on offer where the server enforces schemas.
     """
 
     model: str
@@ -41,6 +44,8 @@ class ModelRequest:
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     reasoning_effort: str | None = None
     tokens: bool = False
+    answer_schema: Mapping[str, Any] | None = None
+    must_call: bool = False
 
 
 class DeltaSink(Protocol):
@@ -273,7 +278,7 @@ class AgentSpec:
         cwd: folder it works in.
         mode: ask | edits | plan | auto | yolo.
         limits: of one turn.
-        sampling, extra_body, reasoning_effort, tokens: see ModelRequest.
+        sampling, extra_body, reasoning_effort, tokens, answer_schema, must_call: see ModelRequest.
         system_prompt: replaces the built one when not None ("" = no system message at all).
         role: what is said to the agent about its part, at the end of its system message.
         env: extra environment of its commands (a row's HOME, …).
@@ -294,6 +299,8 @@ class AgentSpec:
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     reasoning_effort: str | None = None
     tokens: bool = False
+    answer_schema: Mapping[str, Any] | None = None
+    must_call: bool = False
     system_prompt: str | None = None
     role: str = ""
     env: Mapping[str, str] = field(default_factory=dict)

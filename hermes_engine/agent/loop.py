@@ -105,8 +105,9 @@ class Agent:
     async def _ask(self, turn: Turn, emit: Emitter) -> Reply:
         spec, tools = self.spec, self.toolbox.schemas()
         request = ModelRequest(
-            self.model, self.messages, tools, spec.sampling, spec.extra_body, spec.reasoning_effort, spec.tokens
-        )
+            self.model, self.messages, tools, spec.sampling, spec.extra_body, spec.reasoning_effort, spec.tokens,
+            spec.answer_schema, spec.must_call,
+        )  # fmt: skip
         draft, step = Draft(), turn.turns + 1
         reply: Reply | None = None
         emit(StepStarted, step=step)

@@ -28,10 +28,14 @@ from hermes_engine.settings import Endpoint, ProviderSettings
 SAMPLING: Mapping[str, Any] = {"max_tokens": 512, "temperature": 0, "frequency_penalty": 0.3}
 """Unless the request says otherwise: it wanders when it may, and repeats itself for ever when it must not."""
 
+MOST_LETTERS, MOST_ITEMS = 120, 3
+"""Of a text and of a list in an answer that must follow a schema."""
+
 _EXAMPLES: tuple[tuple[str, str, dict[str, str], str, str], ...] = (
     ("", "Hi!", {}, "", "Hello! What can I do for you?"),
     ("read_file", "What does notes.txt say?", {"path": "notes.txt"}, "Buy milk.", "notes.txt says: Buy milk."),
     ("terminal", "Which files are here?", {"command": "ls"}, "a.txt\nb.txt", "There are a.txt and b.txt."),
+    ("kanban_complete", "Card k9: Name a colour", {"summary": "Blue."}, "k9 is done", "k9 is done."),
 )
 """Tool ("" for none), question, arguments, result, answer."""
 
@@ -96,6 +100,7 @@ def _shown(request: ModelRequest) -> ModelRequest:
         messages=[*head, *examples, *rest],
         tools=[_needed(tool) for tool in request.tools],
         sampling={**SAMPLING, **request.sampling},
+        answer_schema=_short(request.answer_schema) if request.answer_schema else None,
     )
 
 
@@ -115,4 +120,19 @@ def _needed(tool: ToolSchema) -> ToolSchema:
     parameters = function.get("parameters") or {}
     needed = parameters.get("required", ())
     properties = {name: value for name, value in parameters.get("properties", {}).items() if name in needed}
+    if function["name"].startswith("kanban_"):
+        properties = _short(properties)  # words for people, not content of files
     return {**tool, "function": {**function, "parameters": {**parameters, "properties": properties}}}
+
+
+def _short(schema: Any) -> Any:
+    """A schema whose texts and lists have an end that this model reaches within its tokens."""
+    if isinstance(schema, list):
+        return [_short(item) for item in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    short = {name: _short(value) for name, value in schema.items()}
+    for kind, name, most in (("string", "maxLength", MOST_LETTERS), ("array", "maxItems", MOST_ITEMS)):
+        if short.get("type") == kind:
+            short[name] = min(short.get(name, most), most)
+    return short

@@ -39,26 +39,29 @@ def asked(request: ModelRequest) -> ModelRequest:
     framed = bool(request.tools)
     messages = list(_merged(_told(message, framed=framed) for message in request.messages))
     if not framed:
-        return dataclasses.replace(request, messages=messages)
+        plain = dataclasses.replace(request, messages=messages)
+        return _held(plain, request.answer_schema) if request.answer_schema else plain
     note = NOTE.format(tools="\n".join(map(_line, request.tools)))
     head = messages.pop(0).content + "\n\n" if messages and messages[0].role == "system" else ""
-    return dataclasses.replace(
-        request,
-        messages=[Message("system", head + note), *messages],
-        tools=(),
-        extra_body={**request.extra_body, "response_format": response_format(request.tools)},
-    )
+    framed_request = dataclasses.replace(request, messages=[Message("system", head + note), *messages], tools=())
+    return _held(framed_request, reply_schema(request.tools, must_call=request.must_call))
 
 
-def response_format(tools: Sequence[ToolSchema]) -> dict[str, Any]:
-    """The body field that holds the model to a call of one of `tools`, or an answer."""
+def _held(request: ModelRequest, schema: Mapping[str, Any]) -> ModelRequest:
+    """The request with the body field that holds the reply to a schema."""
+    form = {"type": "json_schema", "json_schema": {"name": "reply", "schema": schema}}
+    return dataclasses.replace(request, extra_body={**request.extra_body, "response_format": form})
+
+
+def reply_schema(tools: Sequence[ToolSchema], *, must_call: bool = False) -> dict[str, Any]:
+    """What a reply must be: a call of one of `tools`, or an answer unless it `must_call`."""
     answer = _object({"answer": {"type": "string"}})
     calls = []
     for tool in tools:
         function = tool["function"]
         arguments = {"type": "object", "additionalProperties": False, **(function.get("parameters") or {})}
         calls.append(_object({"name": {"const": function["name"]}, "arguments": arguments}))
-    return {"type": "json_schema", "json_schema": {"name": "reply", "schema": {"anyOf": [answer, *calls]}}}
+    return {"anyOf": calls if must_call else [answer, *calls]}
 
 
 def heard(reply: Reply) -> Reply:

@@ -219,8 +219,9 @@ class Kanban:
         spec = maker.spec(name="plan", cwd=cwd, kind="background")
         model = self._resolved.overrides.model or spec.model  # who names one with `plan` means the planner
         maker.resolved.endpoint_for(model)
-        spec = dataclasses.replace(spec, toolsets=(), role=planner_role(profiles), model=model)
-        check = Check(plan_schema(profiles))
+        schema = plan_schema(profiles)
+        spec = dataclasses.replace(spec, toolsets=(), role=planner_role(profiles), model=model, answer_schema=schema)
+        check = Check(schema)
         talk = await self._delegation.opened(spec, maker, Origin(), goal, check=check)
         self._delegation.begin(talk, goal)
         ending = talk.ending(await talk.task)

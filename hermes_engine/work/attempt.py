@@ -175,7 +175,7 @@ class Attempt:
         base = maker.spec(name=f"{claim.run.profile}-{claim.card.id}", cwd=cwd, kind="worker")
         mode = min(base.mode, means.mode or base.mode, key=ORDER.index)
         limits = dataclasses.replace(base.limits, timeout_seconds=means.board.rules.timeout_seconds)
-        spec = dataclasses.replace(base, role=role_text(claim.run.role), limits=limits, mode=mode)
+        spec = dataclasses.replace(base, role=role_text(claim.run.role), limits=limits, mode=mode, must_call=True)
         self._maker, self._spec = maker, spec
         prompt = card_message(details, parents, claim.run)
         fenced = FencedMaker(maker, self.worker, lambda: self.stop(TAKEN))

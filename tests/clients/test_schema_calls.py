@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -209,3 +210,18 @@ def test_the_setting_chooses_the_client() -> None:
     endpoint = Endpoint("openai", "http://127.0.0.1:9/v1")
     assert isinstance(make_client(endpoint, ProviderSettings(tool_mode="json_schema")), SchemaClient)
     assert not isinstance(make_client(endpoint, ProviderSettings()), SchemaClient)
+
+
+async def test_a_worker_of_which_nobody_reads_an_answer_is_held_to_a_call(talk: Talk) -> None:
+    client, server = talk([scripted.say('{"name": "now", "arguments": {}}')])
+    await client.complete(dataclasses.replace(asking(), must_call=True))
+    offered = server.requests[0].body["response_format"]["json_schema"]["schema"]["anyOf"]
+    assert [form["properties"]["name"] for form in offered] == [{"const": "read_file"}, {"const": "now"}]
+
+
+async def test_an_answer_without_tools_is_held_to_its_schema(talk: Talk) -> None:
+    schema = {"type": "object", "properties": {"cards": {"type": "array"}}, "required": ["cards"]}
+    client, server = talk([scripted.say('{"cards": []}')])
+    reply = await client.complete(ModelRequest("m", [user("plan")], answer_schema=schema))
+    assert reply.text == '{"cards": []}'
+    assert server.requests[0].body["response_format"]["json_schema"]["schema"] == schema

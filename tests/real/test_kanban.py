@@ -40,13 +40,22 @@ def test_the_mission_with_the_real_model_ends_each_card_with_a_result_or_a_reaso
         assert bool(card["result"]) == (card["status"] == "done")
 
 
-def test_a_goal_becomes_a_plan_or_one_line_that_says_why_not(tmp_path: Path) -> None:
+def test_a_goal_is_planned_worked_reviewed_and_done_with_the_real_model(tmp_path: Path) -> None:
     assert hermes("tools", "enable", "kanban").code == 0
-    done = hermes("--model", "local", "kanban", "plan", "Say hello", "--yes", cwd=tmp_path, timeout=280)
+    assert hermes("profile", "create", "researcher", "--description", RESEARCHER).code == 0
+    planned = hermes("--model", "local", "kanban", "plan", "Say hello", "--yes", cwd=tmp_path, timeout=280)
+    assert planned.code == 0, planned.err
     cards = hermes("kanban", "list", "--json").json
-    if done.code == 0:
-        assert [card["id"] for card in cards] == done.out.splitlines()[-1].removeprefix("created ").split(", ")
-    else:
-        assert (done.code, done.out, cards) == (1, "", [])
-        assert done.err.startswith("hermes: ")
-        assert done.err.count("\n") == 1
+    assert [card["id"] for card in cards] == planned.out.splitlines()[-1].removeprefix("created ").split(", ")
+    assert {card["assignee"] for card in cards} <= {"default", "researcher"}
+    assert all(card["title"] and card["body"] for card in cards)
+    for card in cards:
+        assert hermes("kanban", "edit", card["id"], "--max-retries", "0").code == 0
+    hermes("--model", "local", "--max-turns", "2", "kanban", "run", "--once", cwd=tmp_path, timeout=480)
+    for card in hermes("kanban", "list", "--json").json:
+        if card["status"] == "review":
+            assert hermes("kanban", "review", card["id"], "--accept").code == 0
+    ended = hermes("kanban", "list", "--json").json
+    assert {card["status"] for card in ended} <= {"done", "blocked", "todo"}
+    assert all(card["result"] for card in ended if card["status"] == "done")
+    assert all(card["reason"] for card in ended if card["status"] != "done"), json.dumps(ended)
