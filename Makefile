@@ -12,6 +12,8 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 ATROPOS := atroposlib==0.4.0
 MODEL ?=
 ARGS ?=
+# Where it is set, each of the thousands of programs that the tests start would compile all it imports.
+unexport PYTHONDONTWRITEBYTECODE
 # Most tests wait for processes and terminals, so several run at once; AT_ONCE= runs one after another.
 AT_ONCE ?= -n 4 --dist worksteal
 
