@@ -239,11 +239,14 @@ class Crew:
 
     def cap_reached(self) -> str:
         """Which cap is reached, and how far what was in flight went beyond it; "" for none."""
-        options, (cost, tokens) = self.options, self._used()
-        if options.max_cost_usd is not None and cost >= options.max_cost_usd:
-            return f"the cost cap is reached: ${cost:.4f} of ${options.max_cost_usd:.4f}"
-        if options.max_total_tokens is not None and tokens >= options.max_total_tokens:
-            return f"the token cap is reached: {tokens:,} of {options.max_total_tokens:,}"
+        cap, most = self.options.max_cost_usd, self.options.max_total_tokens
+        if cap is None and most is None:  # asked at the end of each row, and what is used is summed over all in flight
+            return ""
+        cost, tokens = self._used()
+        if cap is not None and cost >= cap:
+            return f"the cost cap is reached: ${cost:.4f} of ${cap:.4f}"
+        if most is not None and tokens >= most:
+            return f"the token cap is reached: {tokens:,} of {most:,}"
         return ""
 
     def _tell_end(self, row: Row, outcome: str, reason: str, result: RowResult | None) -> None:

@@ -27,6 +27,7 @@ from hermes_engine.events import (
     UsageReported,
 )
 from hermes_engine.messages import Message
+from hermes_engine.requests import ASKS
 
 
 class Voice(Protocol):
@@ -133,7 +134,7 @@ class RowAtWork:
         self._next(event)
 
 
-_OF_A_STEP = frozenset({StepStarted, ToolStarted, ToolFinished, ApprovalAsked, QuestionAsked, RequestSettled})
+_OF_A_STEP = frozenset({StepStarted, ToolStarted, ToolFinished, *ASKS})
 
 
 class Floor:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hermes_engine.errors import HermesError, Interrupted, UnknownName, UsageError
-from hermes_tui.cli.border import INTERRUPTED, leave
-from hermes_tui.cli.presses import listening
+from hermes_tui.cli.presses import stopping
 from hermes_tui.cli.shape import Verb
 from hermes_tui.printing.streams import OutputLost, err, out
 from hermes_tui.texts import _
@@ -120,13 +119,7 @@ async def _stoppable(work: Coroutine[Any, Any, None]) -> None:
     """Does the work; Ctrl+C, TERM and HUP cancel it, a second one ends the process."""
     task = asyncio.ensure_future(work)
     loop = asyncio.get_running_loop()
-
-    def hear(count: int) -> None:
-        if count > 1:
-            leave(INTERRUPTED)
-        loop.call_soon_threadsafe(task.cancel)
-
-    with listening(hear):
+    with stopping(lambda: loop.call_soon_threadsafe(task.cancel)):
         await task
 
 

@@ -57,7 +57,7 @@ def listening(hear: Callable[[int], None], *, deaf_after: bool = False) -> Itera
 
 
 @contextlib.contextmanager
-def stopping(ask: Callable[[], None]) -> Iterator[Presses]:
+def stopping(ask: Callable[[], object]) -> Iterator[Presses]:
     """While it lasts a first such signal calls `ask`, in the main thread; a second wish ends the process at once."""
 
     def hear(count: int) -> None:

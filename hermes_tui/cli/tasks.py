@@ -19,6 +19,7 @@ from hermes_engine.errors import StateError, UsageError
 from hermes_engine.messages import UNKNOWN_USAGE
 from hermes_engine.paths import Home
 from hermes_tui.cleaning import one_line
+from hermes_tui.cli.border import INTERRUPTED
 from hermes_tui.cli.flags import ENGINE, Flags, resolve, takes
 from hermes_tui.cli.shape import Group
 from hermes_tui.commands.listing import agent_columns, agent_rows
@@ -41,7 +42,6 @@ ORDER_SECONDS = 5.0
 """So long it is waited for another program to take an order."""
 
 EVERY_ONE = 1_000_000
-INTERRUPTED = 130
 _HEADLESS = tuple(name for name in ENGINE if name not in ("resume", "continue_last"))
 
 
@@ -119,7 +119,7 @@ def list_(every: bool, as_json: bool) -> None:
             out(_("No tasks. /background TASK in the app or the plain shell starts one."))
         out_table(agent_columns(), [chain.told(row) for row in rows if every or row.id not in chain.next])
     else:
-        out_table((), [_cells(row) for row in rows])
+        out_table((), [_cells(row, chain) for row in rows])
 
 
 class Chain:
@@ -147,9 +147,9 @@ def _time(moment: float | None) -> str:
     return datetime.fromtimestamp(moment, UTC).isoformat(timespec="seconds").replace("+00:00", "Z") if moment else ""
 
 
-def _cells(row: AgentRecord) -> tuple[str, ...]:
+def _cells(row: AgentRecord, chain: Chain) -> tuple[str, ...]:
     """A record off a terminal."""
-    record = _record(row, Chain(()))
+    record = _record(row, chain)
     usage = record["usage"]
     cost = f"{usage['cost_usd']:.6f}" if usage["cost_known"] else ""
     seconds = f"{record['seconds']:.1f}"

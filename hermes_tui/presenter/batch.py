@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hermes_engine.events import ApprovalAsked
-from hermes_tui.presenter.batch_counts import Counters, counters, run_word
+from hermes_tui.presenter.batch_counts import Counters, counters, counters_now, run_word
 
 if TYPE_CHECKING:
     from hermes_engine.batch.floor import Floor, RowAtWork
@@ -177,8 +177,7 @@ class RunModel:
     def counters(self) -> Counters:
         """The rows by state, now."""
         if self.floor is not None and self.floor.counts:
-            rows = self.floor.rows
-            return counters(self.floor.counts, len(rows), sum(row.asks is not None for row in rows))
+            return counters_now(self.floor, {})
         running = int(self._point("running") or 0) if self.at_work else 0
         return counters(self._counted() if self.state is not None else {}, running)
 

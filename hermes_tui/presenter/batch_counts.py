@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from hermes_tui.texts import _
 
 if TYPE_CHECKING:
+    from hermes_engine.batch.floor import Floor
     from hermes_engine.events import BatchFinished
 
 
@@ -44,6 +45,12 @@ def counters(counts: Mapping[str, int], running: int, needs: int = 0) -> Counter
     running = min(max(0, running), pending)
     needs = min(needs, running)
     return Counters(total, **told, running=running - needs, waiting=pending - running, needs=needs)
+
+
+def counters_now(floor: Floor, known: Mapping[str, int]) -> Counters:
+    """The counters of a run at work here; `known` before it tells its own."""
+    rows = floor.rows
+    return counters(floor.counts or known, len(rows), sum(row.asks is not None for row in rows))
 
 
 def counts_words(told: Counters) -> str:

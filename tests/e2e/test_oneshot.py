@@ -25,6 +25,14 @@ def ask(url: str, *args: str, cwd: Path, stdin: str | bytes = "") -> Done:
     return hermes("chat", "--base-url", url, "-m", "scripted", *args, cwd=cwd, stdin=stdin)
 
 
+def number_in(file: Path) -> int:
+    """The number a command writes there, as soon as it has."""
+    deadline = time.monotonic() + 15
+    while not (file.exists() and file.read_text().strip()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return int(file.read_text())
+
+
 def user_texts(seen: Seen) -> list[str]:
     """What the user messages of a request say."""
     return [message["content"] for message in seen.messages if message["role"] == "user"]
@@ -187,14 +195,11 @@ def test_ctrl_c_stops_the_turn_with_exit_130_and_the_partial_answer(
 def test_f8_2_ctrl_c_ends_the_running_command(serve: Serve, tmp_path: Path) -> None:
     server = serve([call("terminal", {"command": "echo $$ > pid; exec sleep 300"}), say("x")])
     running = start("chat", "-q", "x", "--base-url", server.base_url, "-m", "s", cwd=tmp_path)
-    file = tmp_path / "pid"
-    deadline = time.monotonic() + 15
-    while not (file.exists() and file.read_text().strip()) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    pid = number_in(tmp_path / "pid")
     running.send_signal(signal.SIGINT)
     running.communicate(timeout=10)
     assert running.returncode == 130
-    assert not Path(f"/proc/{int(file.read_text())}").exists()
+    assert not Path(f"/proc/{pid}").exists()
 
 
 def test_nobody_is_asked_and_what_is_risky_is_denied_with_the_reason(serve: Serve, tmp_path: Path) -> None:
@@ -288,16 +293,13 @@ def test_a_second_wish_to_stop_ends_at_once_and_leaves_no_process(serve: Serve, 
     stubborn = "trap '' TERM INT; (trap '' TERM INT; echo $BASHPID > pid; exec sleep 300) & wait; wait"
     server = serve([call("terminal", {"command": stubborn}), say("x")])
     running = start("chat", "-q", "x", "--base-url", server.base_url, "-m", "s", cwd=tmp_path)
-    file = tmp_path / "pid"
-    deadline = time.monotonic() + 15
-    while not (file.exists() and file.read_text().strip()) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    pid = number_in(tmp_path / "pid")
     running.send_signal(signal.SIGINT)
     time.sleep(TOGETHER_SECONDS + 0.1)  # signals closer than this are one wish
     running.send_signal(signal.SIGINT)
     running.communicate(timeout=10)
     assert running.returncode == 130
-    assert gone(int(file.read_text()))
+    assert gone(pid)
 
 
 def test_under_nohup_a_dropped_line_stops_nothing(serve: Serve, tmp_path: Path) -> None:

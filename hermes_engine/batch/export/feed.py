@@ -109,7 +109,7 @@ async def feed(
             while chunk := await asyncio.get_running_loop().run_in_executor(maker, next, chunks, None):
                 await server.room(fed.batch_size)
                 await _sent(server, [{**group, "env_id": key} for group in chunk], fed)
-            waiting = await server.number("GET", "/status", "queue_size")
+            waiting = await server.number("/status", "queue_size")
             fed.remainder = min(fed.sent, waiting % (fed.batch_size // size))  # whatever batches are taken meanwhile
         finally:
             maker.shutdown(wait=False)
@@ -169,9 +169,12 @@ class _Server:
             raise RequestRejected(f"{self._url} is no Atropos server: it answers {path} with {one_line(text, 80)!r}")
         return value
 
-    async def number(self, method: str, path: str, name: str, body: Any = None) -> int:
-        """A number out of an answer."""
-        value = (await self.call(method, path, body)).get(name)
+    async def number(self, path: str, name: str) -> int:
+        """A number out of what the server tells there."""
+        return self._number(await self.call("GET", path), path, name)
+
+    def _number(self, told: dict[str, Any], path: str, name: str) -> int:
+        value = told.get(name)
         if not isinstance(value, int | float):
             raise RequestRejected(f"{self._url} is no Atropos server: it answers {path} without {name}")
         return int(value)
@@ -180,8 +183,9 @@ class _Server:
         """Waits until a trainer has registered; its batch size and its longest sequence (0: no limit told)."""
 
         async def look() -> tuple[int, int] | None:
-            size = await self.number("GET", "/info", "batch_size")
-            return (size, max(0, await self.number("GET", "/info", "max_token_len"))) if size > 0 else None
+            told = await self.call("GET", "/info")
+            size = self._number(told, "/info", "batch_size")
+            return (size, max(0, self._number(told, "/info", "max_token_len"))) if size > 0 else None
 
         return await self._until(look, "a trainer to register")
 
@@ -205,12 +209,12 @@ class _Server:
         """Waits until the server's queue is short enough. Raises RequestRejected when the trainer has gone."""
 
         async def look() -> bool | None:
-            if await self.number("GET", "/info", "batch_size") != batch_size:
+            if await self.number("/info", "batch_size") != batch_size:
                 raise RequestRejected(
                     "the trainer has gone: the server was reset, or is another one now",
                     hint="feed again once a trainer has registered",
                 )
-            waiting = await self.number("GET", "/status", "queue_size")
+            waiting = await self.number("/status", "queue_size")
             return True if waiting * self._size <= BACKLOG * batch_size else None
 
         await self._until(look, "the trainer to take what waits")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_tui.presenter.batch import RunModel
-from hermes_tui.presenter.batch_counts import Counters, counters, run_word
+from hermes_tui.presenter.batch_counts import Counters, counters, counters_now, run_word
 
 if TYPE_CHECKING:
     from hermes_engine.batch.folder import RunFolder
@@ -130,10 +130,7 @@ class BatchBook:
     def _item(self, state: RunState) -> RunItem:
         floor = self.runs.floor(state.name) if self.runs else None
         if floor is not None:
-            told = counters(
-                floor.counts or state.rows, len(floor.rows), sum(row.asks is not None for row in floor.rows)
-            )
-            return RunItem(state, True, floor.paused, told, queued=not floor.begun)
+            return RunItem(state, True, floor.paused, counters_now(floor, state.rows), queued=not floor.begun)
         running = int(state.checkpoint.get("running") or 0) if state.holder else 0
         paused = bool(state.holder and state.checkpoint.get("paused"))
         return RunItem(state, False, paused, counters(state.rows, running))
