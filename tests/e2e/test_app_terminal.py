@@ -197,13 +197,13 @@ def test_f9_7_pastes_through_a_real_terminal(serve: Serve, tmp_path: Path) -> No
 
 
 def test_f9_8_new_lines_in_a_plain_terminal(serve: Serve, tmp_path: Path) -> None:
-    server = serve([say("answer")])
+    server = serve([say("here it is")])
     with app(server, cwd=tmp_path) as terminal:
         terminal.shows(READY)
         terminal.press("a", "ctrl+j", "b", "alt+enter", "c", "\\", "enter", "d", "shift+enter", "e")
         terminal.shows("e")
         terminal.press("enter")
-        terminal.shows("answer")
+        terminal.shows("here it is")
     assert users(server) == ["a\nb\nc\nd\ne"]
 
 
@@ -229,11 +229,11 @@ def read(terminal: AppTerminal) -> list[str]:
 
 
 def test_f9_12_nothing_is_sent_while_nothing_happens(serve: Serve, tmp_path: Path) -> None:
-    server = serve([say("answer")])
+    server = serve([say("here it is")])
     with app(server, cwd=tmp_path) as terminal:
         terminal.shows(READY)
         terminal.press(*"go", "enter")
-        terminal.shows("answer")
+        terminal.shows("here it is")
         terminal.idle()
         terminal.pump(1.0)
         before, used = len(terminal.raw), cpu_seconds(terminal.pid)
@@ -249,7 +249,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def test_f9_10_tiny_terminals_and_back(serve: Serve, tmp_path: Path) -> None:
-    server = serve([hang(0.2), say("answer")])
+    server = serve([hang(0.2), say("here it is")])
     with app(server, cwd=tmp_path, columns=20, rows=5) as terminal:
         terminal.pump(1.0)
         terminal.resize(1, 1)

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from hermes_tui.cli.presses import Presses
+from hermes_tui.cli.presses import TOGETHER_SECONDS, Presses
 from tests.batch.support import dataset, read_rows
 from tests.conftest import Serve
 from tests.e2e.program import ROOT, environment, hermes
@@ -112,7 +112,10 @@ def test_a_second_interrupt_says_where_the_rows_are(serve: Serve, tmp_path: Path
     folder = tmp_path / "data" / "r"
     assert server.wait_until(lambda: (folder / "batch_0.jsonl").exists(), 20)
     process.send_signal(signal.SIGINT)
-    time.sleep(0.3)
+    assert process.stderr is not None
+    while b"stopping: rows in flight" not in process.stderr.readline():
+        assert process.poll() is None
+    time.sleep(2 * TOGETHER_SECONDS)
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=15)
     assert process.returncode == 130

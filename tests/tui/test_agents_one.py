@@ -251,6 +251,7 @@ async def test_a_recorded_tree_is_played_again(serve: Serve, tmp_path: Path) -> 
         await started(app, "split it")
         await app.until(lambda: "all in" in said(app))
         await app.until(lambda: not shown(app).item.live)
+        await app.until(lambda: "Spawned ok" in said(app))
         before = said(app)
         await app.until(lambda: (item := app.app.switching.book.find(row_of(app, "alpha").id)) and not item.live)
         await app.pilot.press("p")

@@ -142,7 +142,8 @@ def test_a_name_that_several_have_lists_their_ids_and_stops_nobody(sit: Sit) -> 
     script = by_prompt({"split": [spawn("child one", "child two"), say("x")], "child": hang(60)})
     desk, _server = sit(script)
     desk.engine.send(desk.session, "split")
-    desk.until(lambda: sum(row.kind == "child" for row in desk.engine.agents()) == 2)
+    at_work = desk.engine.supervisor.at_work
+    desk.until(lambda: sum(row.kind == "child" and at_work(row.id) for row in desk.engine.agents()) == 2)
     rows = [dataclasses.replace(row, name="child") for row in desk.engine.agents() if row.kind == "child"]
     with pytest.raises(UsageError, match="several are called child") as caught:
         named(rows, "child")
