@@ -16,6 +16,7 @@ import pexpect
 import pyte
 import pytest
 
+from hermes_tui.cli.presses import TOGETHER_SECONDS
 from tests.batch.support import dataset, read_rows
 from tests.conftest import Serve
 from tests.e2e.program import COMMAND, ROOT, Done, environment, hermes, start
@@ -301,7 +302,7 @@ def test_f1_8_a_second_interrupt_ends_at_once_and_leaves_no_command(serve: Serve
 
     assert server.wait_until(lambda: sleeping() == 2, 20)
     process.send_signal(signal.SIGINT)
-    time.sleep(0.3)
+    time.sleep(2 * TOGETHER_SECONDS)
     begun = time.monotonic()
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=15)
