@@ -58,7 +58,7 @@ async def _reply(lines: AsyncIterator[bytes]) -> tuple[str, Messages]:
 
 async def _command(command: str) -> str:
     process = await asyncio.create_subprocess_exec(
-        "/bin/sh", "-c", command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        "/bin/bash", "-c", command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
     output, _ = await process.communicate()
     if process.returncode:

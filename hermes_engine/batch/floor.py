@@ -93,6 +93,10 @@ class RowAtWork:
         self._speak, self._talk = speak, talk
         speak.deltas = self._watcher is not None
 
+    def ended(self) -> None:
+        """The row has ended. What it speaks through leads back to here: nothing of it may wait for the collector."""
+        self._speak = None
+
     def watch(self, sink: Sink | None) -> tuple[tuple[Message, ...], list[Event]]:
         """Lets somebody hear every event of it from now on, pieces of replies among them, or nobody any more.
 
@@ -189,7 +193,8 @@ class Floor:
 
     def end(self, name: RowName) -> None:
         """A row is in flight no more."""
-        self._rows.pop(name, None)
+        if row := self._rows.pop(name, None):
+            row.ended()
 
     def note_tool(self, name: str, seconds: float) -> None:
         """A call took so long."""

@@ -252,7 +252,7 @@ def _files() -> ThreadPoolExecutor:
 async def _remove(folder: Path) -> None:
     """Removes a row's folder; an empty one at once, a full one off the loop."""
     try:
-        folder.rmdir()
+        os.rmdir(folder)  # noqa: PTH106 - once a row
     except OSError:
         await asyncio.shield(asyncio.get_running_loop().run_in_executor(_files(), remove_tree, folder))
 

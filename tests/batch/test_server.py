@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import socket
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from hermes_engine.agent.loop import Agent
 from hermes_engine.batch.runner import BatchRun
 from hermes_engine.events import Event, Notice, RowFinished
 from hermes_engine.profiles import resolve
@@ -269,3 +271,17 @@ def test_prices_of_the_command_line_make_the_cost(serve: Serve, tmp_path: Path) 
     assert done.rows()[0]["usage"]["cost_known"]
     assert done.summary.state == "stopped"
     assert 2 <= len(done.rows()) <= 3
+
+
+def test_a_row_that_ended_leaves_nothing_to_the_collector(serve: Serve, tmp_path: Path) -> None:
+    """Its conversation is freed at once: what leads back to itself waits, 100 kB a row, for a collection."""
+    server = serve(shell("echo hello"))
+    before = sum(isinstance(one, Agent) for one in gc.get_objects())
+    gc.disable()
+    try:
+        done = run(tmp_path, server, [f"row {number}" for number in range(8)], num_workers=2)
+        after = sum(isinstance(one, Agent) for one in gc.get_objects())
+    finally:
+        gc.enable()
+    assert done.counts["kept"] == 8
+    assert after == before
