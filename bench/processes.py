@@ -133,7 +133,10 @@ class MemoryWatch:
 
     def _sample(self) -> None:
         while not self._ended.wait(self._every):
-            sizes = [_memory(pid) for pid in tree(self._pid)]
+            own = _words(self._pid)
+            # one that is being forked still has the program's own memory: that would count twice
+            members = [pid for pid in tree(self._pid) if pid == self._pid or _words(pid) != own]
+            sizes = [_memory(pid) for pid in members]
             self.peak_rss = max(self.peak_rss, sum(rss for rss, _ in sizes))
             self.peak_pss = max(self.peak_pss, sum(pss for _, pss in sizes))
 
@@ -148,6 +151,14 @@ def tree(pid: int) -> list[int]:
             for task in Path(f"/proc/{here}/task").iterdir():
                 open_ones.extend(map(int, (task / "children").read_text().split()))
     return found
+
+
+def _words(pid: int) -> bytes:
+    """What it was called with; empty for a process that has gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def _memory(pid: int) -> tuple[int, int]:
