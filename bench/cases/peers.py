@@ -21,8 +21,9 @@ from bench.server import Served
 TARGET = 1.3
 """Ours against the SDK floor."""
 
+
 def run(rounds: int) -> Iterator[Figure]:
-    """Two model calls and an echo, then ten tool rounds; a third of the rounds, since the others take long."""
+    """Two model calls and an echo, then ten tool rounds; the others a third as often, since they take long."""
     here: dict[Peer, Path] = {}
     for peer in PEERS:
         try:
@@ -30,7 +31,6 @@ def run(rounds: int) -> Iterator[Figure]:
         except NotHere as reason:
             say(f"peers: {peer.name} is not measured: {reason}")
             yield Figure("peers", f"{peer.name} {peer.version}", None, "", None, str(reason))
-    rounds = max(1, rounds // 3)
     yield from _figures("two calls and one echo", here, short.LOAD, (50, 200), rounds)
     yield from _figures("ten tool rounds", here, long.LOAD, (8, 24), rounds)
 
@@ -39,8 +39,9 @@ def _figures(what: str, here: dict[Peer, Path], load: Load, rows: tuple[int, int
     others: dict[str, tuple[Other, int, int]] = {}
     for peer, environment in here.items():
         others[peer.name] = (partial(_cpu, peer, environment, load), *rows)
-    measured = costs(load, rounds, f"peers, {what}", ("ours", "sdk"), others)
-    yield _ratio(f"{what}: ours / SDK floor", measured, "sdk", TARGET)
+    floor = costs(load, rounds, f"peers, {what}", ("ours", "sdk"))
+    yield _ratio(f"{what}: ours / SDK floor", floor, "sdk", TARGET)
+    measured = costs(load, max(1, rounds // 3), f"peers, {what}", ("ours",), others)
     for peer in here:
         yield _ratio(f"…ours / {peer.name} {peer.version}", measured, peer.name, None)
 

@@ -114,7 +114,8 @@ class Agent:
         try:
             whole = await ask(self.client, request, emit, step, self.rules, draft)
             taken = {call.id for message in self.messages for call in message.tool_calls}
-            reply = dataclasses.replace(whole, tool_calls=unique_ids(whole.tool_calls, taken))
+            calls = unique_ids(whole.tool_calls, taken)
+            reply = whole if calls == whole.tool_calls else dataclasses.replace(whole, tool_calls=calls)
         finally:
             if message := turn.take(step, draft, reply, emit):
                 await self._append(message)

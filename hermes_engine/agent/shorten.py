@@ -18,6 +18,8 @@ BYTES_PER_TOKEN = 4
 KEPT_OF_OLD_RESULT = 400
 """Characters an old tool result keeps when it is cut to save room."""
 
+_MOST_SIZES = 500
+
 SUMMARY_HEAD = "[The conversation so far grew too long. This is a summary of its earlier part.]\n\n"
 DROPPED_HEAD = "[The conversation so far grew too long; its earlier part was left out.]"
 
@@ -28,7 +30,20 @@ def estimate(messages: Sequence[Message], tools: Sequence[ToolSchema] = ()) -> i
         16 + len(m.content.encode("utf-8", "surrogatepass")) + sum(len(c.arguments) + 40 for c in m.tool_calls)
         for m in messages
     )
-    return (size + sum(len(str(schema)) for schema in tools)) // BYTES_PER_TOKEN
+    return (size + sum(map(_size_of, tools))) // BYTES_PER_TOKEN
+
+
+_sizes: dict[int, tuple[ToolSchema, int]] = {}
+
+
+def _size_of(schema: ToolSchema) -> int:
+    """Characters of a tool's definition; agents of one kind share the very same ones, so each is looked at once."""
+    known = _sizes.get(id(schema))
+    if known is None or known[0] is not schema:
+        if len(_sizes) >= _MOST_SIZES:
+            _sizes.clear()
+        known = _sizes[id(schema)] = schema, len(str(schema))
+    return known[1]
 
 
 def rounds(messages: Sequence[Message]) -> list[list[Message]]:

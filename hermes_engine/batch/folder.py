@@ -288,10 +288,13 @@ def _locked(descriptor: int) -> bool:
 
 
 def fresh_work(work_dir: Path | None) -> Path:
-    """A new private folder for the folders of rows, in `work_dir` or the system's temporary one. Raises StateError."""
+    """A new private folder for the folders of rows, in `work_dir` or the system's temporary one, without links.
+
+    Raises StateError.
+    """
     base = Path(tempfile.gettempdir()) if work_dir is None else private_dir(work_dir.absolute())
     try:
-        return Path(tempfile.mkdtemp(prefix=WORK_PREFIX, dir=base))
+        return Path(os.path.realpath(tempfile.mkdtemp(prefix=WORK_PREFIX, dir=base)))
     except OSError as error:
         raise StateError(f"cannot make a folder for rows in {base}: {error.strerror or error}") from None
 

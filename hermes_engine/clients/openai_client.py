@@ -205,17 +205,15 @@ class OpenAIClient:
     def _settled(self, reply: Reply, request: ModelRequest, reader: ReplyReader) -> Reply:
         """The reply with its cost, with calls written as text where wanted, with a warning where due."""
         price = self._set_price(request.model) or self._listing.known_price(request.model)
-        reply = dataclasses.replace(reply, usage=costed(reply.usage, price))
-        if self._provider.text_tool_calls:
-            reply = with_text_calls(reply, request)
         told = reply.usage.prompt_tokens
         told_now, self._untold = self._untold, []
-        reply = dataclasses.replace(reply, notes=(*reply.notes, *told_now))
         note = "" if told in self._warned or reader.cached_tokens else suspected_truncation(request, told)
-        if not note:
-            return reply
-        self._warned.add(told)
-        return dataclasses.replace(reply, notes=(*reply.notes, note))
+        if note:
+            self._warned.add(told)
+            told_now.append(note)
+        notes = (*reply.notes, *told_now) if told_now else reply.notes
+        reply = dataclasses.replace(reply, usage=costed(reply.usage, price), notes=notes)
+        return with_text_calls(reply, request) if self._provider.text_tool_calls else reply
 
     async def _opened(self) -> Door:
         """The door; opened at the first call, in a thread, since that loads a large package."""

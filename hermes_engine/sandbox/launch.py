@@ -17,6 +17,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import ClassVar, Protocol
 
@@ -132,6 +133,7 @@ def may_leave(text: bytes) -> bool:
     return _MAY_LEAVE.search(text.translate(None, b"\"'")) is not None
 
 
+@cache
 def find_shell() -> str:
     """bash where there is one, else sh."""
     if Path("/bin/bash").exists():

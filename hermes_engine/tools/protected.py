@@ -72,9 +72,9 @@ class Protected:
         self.user_homes = tuple(dict.fromkeys(Path(os.path.realpath(folder)) for folder in user_homes))
 
     def within(self, user_home: Path) -> Protected:
-        """The same for an agent whose commands have another home folder; looks no other link up again."""
+        """The same for an agent whose commands have another home folder, given without links: looks nothing up."""
         other = copy.copy(self)
-        other.user_homes = tuple(dict.fromkeys((Path(os.path.realpath(user_home)), *self.user_homes)))
+        other.user_homes = tuple(dict.fromkeys((user_home, *self.user_homes)))
         return other
 
     def against_reading(self, path: Path) -> str | None:

@@ -76,7 +76,7 @@ class Workspace:
 
     def is_folder(self, path: Path) -> bool:
         """Whether a command can run there, as far as can be seen: what a box has of its own is not looked into."""
-        return path.is_dir() if self.against_walls(path) is None else True
+        return os.path.isdir(path) if self.against_walls(path) is None else True  # noqa: PTH112 - at each command
 
     def place(self) -> tuple[Path, str]:
         """An existing folder to run in, and a note when the agent's own has vanished and it fell back."""
