@@ -40,8 +40,9 @@ class Turn:
         """Called before each request; raises LimitReached when no further one is allowed."""
         limits = self.limits
         if limits.max_turns is not None and self.turns >= limits.max_turns:
+            asked = "1 request" if limits.max_turns == 1 else f"{limits.max_turns} requests"
             raise LimitReached(
-                f"turn limit: {limits.max_turns} requests without a final answer", limit="turns", hint="raise max_turns"
+                f"turn limit: {asked} without a final answer", limit="turns", hint="raise max_turns"
             )
         if limits.max_cost_usd is not None and not self.usage.cost_known:
             raise LimitReached(

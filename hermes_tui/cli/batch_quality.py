@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -16,10 +18,19 @@ from hermes_tui.texts import _
 _SHOWN = 160
 
 
+def _named(context: click.Context, option: click.Parameter, path: Path | None) -> Path | None:
+    return Path("/dev/stdout") if path == Path("-") else path
+
+
+def output_option(words: str) -> Callable[[Any], Any]:
+    """`-o`, with `-` for standard output."""
+    return click.option("-o", "--output", type=click.Path(path_type=Path), callback=_named, help=words)
+
+
 @click.command("filter", cls=Verb)
 @click.argument("run_name", metavar="RUN")
 @click.argument("wanted", metavar="NAME[:VALUE]...", nargs=-1, required=True)
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="File for the rows that all filters keep.")
+@output_option("File for the rows that all filters keep; - is standard output.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @output_dir_option
 def filter_rows(run_name: str, wanted: tuple[str, ...], output: Path | None, as_json: bool, output_dir: Path) -> int:
@@ -46,14 +57,16 @@ def filter_rows(run_name: str, wanted: tuple[str, ...], output: Path | None, as_
 
 @click.command(cls=Verb)
 @click.argument("run_name", metavar="RUN")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="The page; RUN.html when not given.")
+@output_option("The page; RUN.html when not given, - is standard output.")
 @output_dir_option
 def report(run_name: str, output: Path | None, output_dir: Path) -> int:
     """Write one page with a run's figures, plots and trajectories, to open in a browser."""
     from hermes_engine.batch.report import write_report
+    from hermes_engine.batch.targets import is_file
 
     target = output or Path(f"{run_name}.html")
     told = write_report(found_run(output_dir, run_name), target)
     err(_("{n} of {rows} rows with their conversations").format(n=len(told.rows), rows=sum(told.found.values())))
-    out(str(target))
+    if is_file(target):
+        out(str(target))
     return 0

@@ -15,7 +15,7 @@ from hermes_tui.cli.flags import Flags, resolve
 from hermes_tui.cli.shape import Verb
 from hermes_tui.printing.records import out_json_line
 from hermes_tui.printing.streams import out
-from hermes_tui.texts import _
+from hermes_tui.texts import _, ngettext
 
 _SHOWN = 240
 
@@ -50,7 +50,7 @@ async def _replay(options: BatchOptions, index: int | None, *, no_tools: bool, a
             index=told.index, sample=told.sample, outcome=told.outcome
         )
         state = _("differs") if told.differences else _("the same")
-        out(f"{head}: {state}, " + _("{n} replies").format(n=told.steps))
+        out(f"{head}: {state}, " + ngettext("{n} reply", "{n} replies", told.steps).format(n=told.steps))
         for line in told.differences:
             out(f"  {one_line(line, _SHOWN)}")
     if not as_json:

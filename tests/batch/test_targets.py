@@ -56,15 +56,19 @@ def test_a_pipe_is_written_and_stays_one(ran: Ran, tmp_path: Path) -> None:
     assert not (tmp_path / "dataset_info.json").exists(), "nobody finds a pipe by it"
 
 
+@pytest.mark.parametrize("name", ["/dev/stdout", "-"])
 @pytest.mark.parametrize("verb", ["export", "filter", "report"])
-def test_standard_output_by_its_name_goes_behind_what_is_there(ran: Ran, tmp_path: Path, verb: str) -> None:
+def test_standard_output_by_its_name_goes_behind_what_is_there(
+    ran: Ran, tmp_path: Path, verb: str, name: str
+) -> None:
     more = ["min_turns:1"] if verb == "filter" else []
-    command = [sys.executable, "-m", "hermes_tui.cli", "batch", verb, "run", *more, "-o", "/dev/stdout"]
+    command = [sys.executable, "-m", "hermes_tui.cli", "batch", verb, "run", *more, "-o", name]
     with (tmp_path / "log").open("ab") as stream:
         stream.write(b"before\n")
         stream.flush()
         subprocess.run(command, cwd=tmp_path, stdout=stream, timeout=120, check=True)
     assert (tmp_path / "log").read_bytes().startswith(b"before\n" + (b"<!doctype" if verb == "report" else b'{"prompt'))
+    assert not (tmp_path / "-").exists()
 
 
 @pytest.mark.parametrize("name", ["trajectories.jsonl", "batch_0.jsonl", "batch_9.jsonl", "failed.jsonl", "run.json"])
