@@ -41,9 +41,7 @@ class Turn:
         limits = self.limits
         if limits.max_turns is not None and self.turns >= limits.max_turns:
             asked = "1 request" if limits.max_turns == 1 else f"{limits.max_turns} requests"
-            raise LimitReached(
-                f"turn limit: {asked} without a final answer", limit="turns", hint="raise max_turns"
-            )
+            raise LimitReached(f"turn limit: {asked} without a final answer", limit="turns", hint="raise max_turns")
         if limits.max_cost_usd is not None and not self.usage.cost_known:
             raise LimitReached(
                 "the price of this model is unknown, so the cost cap cannot be kept",

@@ -58,9 +58,7 @@ def test_a_pipe_is_written_and_stays_one(ran: Ran, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["/dev/stdout", "-"])
 @pytest.mark.parametrize("verb", ["export", "filter", "report"])
-def test_standard_output_by_its_name_goes_behind_what_is_there(
-    ran: Ran, tmp_path: Path, verb: str, name: str
-) -> None:
+def test_standard_output_by_its_name_goes_behind_what_is_there(ran: Ran, tmp_path: Path, verb: str, name: str) -> None:
     more = ["min_turns:1"] if verb == "filter" else []
     command = [sys.executable, "-m", "hermes_tui.cli", "batch", verb, "run", *more, "-o", name]
     with (tmp_path / "log").open("ab") as stream:
