@@ -29,7 +29,7 @@ from hermes_engine.work.conversation import Origin
 from hermes_engine.work.delegation import Delegation
 from hermes_engine.work.dispatcher import Dispatcher
 from hermes_engine.work.isolated import Isolation
-from hermes_engine.work.planning import drafts_of, plan_schema, planner_role
+from hermes_engine.work.planning import circle_in, drafts_of, plan_schema, planner_role
 from hermes_engine.work.supervisor import Supervisor
 
 log = logging.getLogger(__name__)
@@ -221,7 +221,7 @@ class Kanban:
         maker.resolved.endpoint_for(model)
         schema = plan_schema(profiles)
         spec = dataclasses.replace(spec, toolsets=(), role=planner_role(profiles), model=model, answer_schema=schema)
-        check = Check(schema)
+        check = Check(schema, circle_in)
         talk = await self._delegation.opened(spec, maker, Origin(), goal, check=check)
         self._delegation.begin(talk, goal)
         ending = talk.ending(await talk.task)

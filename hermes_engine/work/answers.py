@@ -79,6 +79,6 @@ def _refs(value: Any) -> Iterator[str]:
 def repair_prompt(fault: str, schema: Mapping[str, Any]) -> str:
     """Asks for the answer again, in the form that is needed."""
     return (
-        f"Your answer does not follow the schema it must follow: {fault}\n"
+        f"Your answer cannot be used as it is: {fault}\n"
         f"Answer again with one JSON value and nothing else. The schema:\n{json.dumps(schema, ensure_ascii=False)}"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from hermes_engine.cleaning import one_line
@@ -21,12 +21,15 @@ _SIGNS = {"ok": "✓", "cancelled": "■"}
 
 
 class Check:
-    """Whether a child's answer follows the schema it was given. Raises ToolFault for what is no schema."""
+    """Whether a child's answer follows the schema it was given. Raises ToolFault for what is no schema.
 
-    def __init__(self, schema: dict[str, Any]) -> None:
+    `fault_of`: what else is wrong with the JSON text of an answer that follows it, "" for nothing.
+    """
+
+    def __init__(self, schema: dict[str, Any], fault_of: Callable[[str], str] | None = None) -> None:
         if fault := schema_fault(schema):
             raise ToolFault(fault)
-        self._schema = schema
+        self._schema, self._fault_of = schema, fault_of
         self.asked = False
 
     @property
@@ -36,7 +39,9 @@ class Check:
 
     def __call__(self, answer: str) -> str:
         """What to ask once more, "" when the answer is good."""
-        _, fault = checked_answer(answer, self._schema)
+        text, fault = checked_answer(answer, self._schema)
+        if not fault and self._fault_of is not None:
+            fault = self._fault_of(text)
         return repair_prompt(fault, self._schema) if fault else ""
 
     def settle(self, entry: dict[str, Any]) -> None:

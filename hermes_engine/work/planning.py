@@ -45,6 +45,24 @@ def plan_schema(profiles: Described) -> dict[str, Any]:
     return {"type": "object", "properties": {"cards": cards}, "required": ["cards"]}
 
 
+def circle_in(plan: str) -> str:
+    """Which cards of a plan wait for each other, in words for the model; "" when none do."""
+    try:
+        TopologicalSorter(_waits(json.loads(plan)["cards"])).prepare()
+    except CycleError as error:
+        places = " → ".join(str(place + 1) for place in reversed(error.args[1]))
+        return f"the cards wait for each other in a circle ({places}); `after` may only name cards that come before"
+    return ""
+
+
+def _waits(cards: Sequence[Mapping[str, Any]]) -> dict[int, set[int]]:
+    """The cards that each waits for, by their places from 0."""
+    return {
+        place: {after - 1 for after in card.get("after", ()) if after - 1 < len(cards)} - {place}
+        for place, card in enumerate(cards)
+    }
+
+
 def drafts_of(answer: str, profiles: Described) -> tuple[CardDraft, ...]:
     """The cards of a plan, each behind those it waits for; `@0` among parents is the first.
 
@@ -55,10 +73,7 @@ def drafts_of(answer: str, profiles: Described) -> tuple[CardDraft, ...]:
     if fault:
         raise HermesError(f"the model gave no usable plan: {fault}", hint="try again, or another model")
     cards: Sequence[Mapping[str, Any]] = json.loads(text)["cards"]
-    waits = {
-        place: {after - 1 for after in card.get("after", ()) if after - 1 < len(cards)} - {place}
-        for place, card in enumerate(cards)
-    }
+    waits = _waits(cards)
     try:
         order = list(TopologicalSorter(waits).static_order())
     except CycleError:

@@ -207,7 +207,7 @@ def test_a_recorded_run_is_replayed(tmp_path: Path) -> None:
     assert hermes("batch", "run", *flags, "--record", cwd=tmp_path).code == 0
     done = hermes("batch", "replay", "r", "1", cwd=tmp_path)
     assert (done.code, done.err) == (0, "")
-    assert re.fullmatch(r"row 1, sample 0 \(kept\): the same, \d replies\n1 of 1 rows are the same\n", done.out)
+    assert done.out == "row 1, sample 0 (kept): the same, 1 reply\n1 of 1 rows are the same\n"
     kept = read_rows(tmp_path / "data" / "r" / "trajectories.jsonl")
     kept[0]["conversations"][-1]["value"] = "something else"
     (tmp_path / "data" / "r" / "trajectories.jsonl").write_text("".join(json.dumps(row) + "\n" for row in kept))
@@ -354,9 +354,9 @@ def test_a_terminal_gets_a_bar_that_gives_the_screen_back(tmp_path: Path) -> Non
     screen = pyte.Screen(size[1], size[0])
     pyte.Stream(screen).feed(printed)
     lines = [line.rstrip() for line in screen.display if line.strip()]
-    assert lines[1] == "r: 30 rows, 4 at once → data/r"
-    assert "30/30 · kept 30" in lines[2]
-    assert lines[4] == "kept 30 · rejected 0 · failed 0 · invalid 0 · pending 0 · total 30"
+    head = lines.index("r: 30 rows, 4 at once → data/r")  # what stands above says where commands run, and may wrap
+    assert "30/30 · kept 30" in lines[head + 1]
+    assert lines[head + 3] == "kept 30 · rejected 0 · failed 0 · invalid 0 · pending 0 · total 30"
 
 
 def test_a_key_on_the_command_line_is_in_no_file(serve: Serve, tmp_path: Path) -> None:

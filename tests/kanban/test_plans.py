@@ -29,3 +29,15 @@ def test_a_model_that_gives_no_plan_costs_few_requests_and_makes_nothing(shop: O
     with pytest.raises(HermesError):
         one.engine.kanban.plan("goal", cwd=work)
     assert (len(one.server.requests) <= 4, one.board.cards()) == (True, ())
+
+
+def test_a_plan_that_goes_in_a_circle_is_asked_for_again(shop: OpenShop, work: Path) -> None:
+    def plan(*after: list[int]) -> str:
+        cards = [{"title": f"part {n}", "body": "b", "assignee": "default", "after": on} for n, on in enumerate(after)]
+        return json.dumps({"cards": cards})
+
+    one = shop([say(plan([], [3], [2])), say(plan([], [1], [2]))])
+    drafts = one.engine.kanban.plan("goal", cwd=work)
+    assert [card.parents for card in one.board.create_all(drafts)] == [(), ("k1",), ("k2",)]
+    asked = str(one.server.requests[1].messages[-1]["content"])
+    assert "in a circle (2 → 3 → 2)" in asked or "in a circle (3 → 2 → 3)" in asked
