@@ -3,14 +3,12 @@
 The text reaches the shell untouched, so here-documents, quotes, comments, `exit` and `set -e` mean what they
 mean anywhere. bash reads `after_command.bash` first, which tells the last working directory at the end
 (unless the command replaces the EXIT trap or the shell itself); another shell gets the same through `eval`.
-A command that cannot leave its folder is spared that: without a trap bash becomes the program it starts last.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -32,12 +30,6 @@ _PLAIN_SHELL = (
     'trap "{ pwd -P || echo \\"\\$PWD\\"; } >/proc/self/fd/$HERMES_FD 2>/dev/null" 0; unset HERMES_FD; eval "$1"'
 )
 LONGEST_ARGUMENT = 120_000
-
-_MAY_LEAVE = re.compile(
-    rb"cd|pushd|popd|eval|source|trap|shopt|enable|[$`\\]"  # what moves, or may make a word that does
-    rb"|(?:^|[\s;&|(!{])\.(?:\s|$)"  # a file read into the shell
-    rb"|(?:^|[\s;&|()])[cdhopsu]*[*?\[{]"  # a pattern that a file called cd, pushd or popd would fit
-)
 
 
 @dataclass(slots=True)
@@ -112,13 +104,10 @@ class Shell:
 
     def start(self, text: bytes, cwd: Path, env: Mapping[str, str], lifeline: int) -> Start:
         """See `Entrance.start`."""
-        told = {**env, "HERMES_FD": str(lifeline)}
+        full = {**env, "HERMES_FD": str(lifeline)}
         if not self.path.endswith("bash"):
-            return Start([self.path, "-c", _PLAIN_SHELL, "sh", text], cwd, told, [lifeline])
-        if may_leave(text):
-            full = {**told, "BASH_ENV": _HOOK}
-        else:
-            full = {name: value for name, value in env.items() if name != "BASH_ENV"}
+            return Start([self.path, "-c", _PLAIN_SHELL, "sh", text], cwd, full, [lifeline])
+        full["BASH_ENV"] = _HOOK
         if len(text) <= LONGEST_ARGUMENT:
             return Start([self.path, "-c", text], cwd, full, [lifeline])
         script = nameless_file(text)
@@ -126,11 +115,6 @@ class Shell:
 
     def last_folder(self) -> None:
         """It comes through the lifeline."""
-
-
-def may_leave(text: bytes) -> bool:
-    """Whether a command may end in another folder than it began in; true where that takes a closer look."""
-    return _MAY_LEAVE.search(text.translate(None, b"\"'")) is not None
 
 
 @cache

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from hermes_engine.redaction import Redactor
-from hermes_engine.sandbox.launch import may_leave
 from hermes_engine.sandbox.local import LocalSandbox
 from hermes_engine.sandbox.output import HEAD, TAIL, Output
 from hermes_engine.sandbox.processes import everyone, marked, read_process, this_instance
@@ -60,18 +59,12 @@ async def test_the_folder_is_told_whatever_the_command_ends_with(
     assert (await run(sandbox, "cd 'a folder'" + ending, tmp_path)).cwd == tmp_path / "a folder"
 
 
-@pytest.mark.parametrize("command", ["ls -la src/*.py", "echo 'a b' && git status | head -3", "./run.sh; python3 -m x"])
-def test_most_commands_cannot_leave_their_folder(command: str) -> None:
-    assert not may_leave(command.encode())
-
-
-async def test_a_command_that_cannot_leave_becomes_its_program(sandbox: LocalSandbox, tmp_path: Path) -> None:
-    """One process less for each; and nothing of ours is in its environment."""
-    told = await run(sandbox, "python3 -c 'import os; print(sorted(os.environ), os.getppid())'", tmp_path)
-    assert told.output.rstrip().endswith(f" {os.getpid()}")
-    assert "HERMES_FD" not in told.output
-    assert "BASH_ENV" not in told.output
-    assert told.cwd is None
+async def test_what_a_command_starts_leads_no_session(sandbox: LocalSandbox, tmp_path: Path) -> None:
+    """As behind a script: `setsid` waits for its program, and a program may begin a session of its own."""
+    assert (await run(sandbox, "setsid sleep 0.3; python3 -c 'import os; os.setsid()'", tmp_path)).exit_code == 0
+    began = time.monotonic()
+    await run(sandbox, "setsid sleep 0.3", tmp_path)
+    assert time.monotonic() - began >= 0.3
 
 
 async def test_a_plain_sh_serves_where_bash_is_missing(tmp_path: Path) -> None:
