@@ -164,7 +164,7 @@ def test_a_suspended_dispatcher_whose_card_was_taken_writes_nothing_when_it_wake
 def test_a_suspended_dispatcher_whose_card_was_left_goes_on(
     serve: Serve, home: Path, work: Path, programs: Programs
 ) -> None:
-    (home / "config.yaml").write_text("toolsets: [terminal, kanban]\nkanban: {claim_ttl_seconds: 1}\n")
+    (home / "config.yaml").write_text("toolsets: [terminal, kanban]\nkanban: {claim_ttl_seconds: 3}\n")
     assert hermes("kanban", "create", "x").code == 0
     server = serve(lambda seen: call("kanban_complete", {"summary": "x"}, first_delay=1.0))
     first = run_board(server, work, "--once")

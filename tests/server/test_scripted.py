@@ -44,7 +44,8 @@ async def test_answers_play_in_order_and_the_last_repeats(serve: Serve) -> None:
     assert calls[0]["id"] == "c1"
     assert calls[1]["function"]["arguments"] == '{"path": "x"}'
     assert [seen.body["n"] for seen in server.requests] == [0, 1, 2, 3]
-    assert all(seen.ended is not None and not seen.aborted for seen in server.requests)
+    assert server.wait_until(lambda: all(seen.ended is not None for seen in server.requests))
+    assert not any(seen.aborted for seen in server.requests)
     assert server.connections == 1
 
 
