@@ -66,6 +66,14 @@ def expand(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name in TOOLSETS if name in wanted)
 
 
+def typed_names(text: str) -> tuple[str, ...]:
+    """Checked toolset names as a person types them: with commas or blanks between, in brackets or not; `[]` is none."""
+    bare = text.strip()
+    if bare.startswith("[") and bare.endswith("]"):
+        bare = bare[1:-1]
+    return expand(part.strip("'\"") for part in bare.replace(",", " ").split())
+
+
 def tools_of(toolsets: Iterable[str]) -> tuple[str, ...]:
     """Names of the tools these sets offer, each once."""
     return tuple(tool for name in expand(toolsets) for tool in TOOLSETS[name])

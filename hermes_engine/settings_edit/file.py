@@ -27,6 +27,7 @@ from hermes_engine.settings.reading import (
     read_text,
 )
 from hermes_engine.settings.values import Section, Settings
+from hermes_engine.settings_edit.comments import put_back, taken_out
 
 Change = Callable[[MutableMapping[str, Any]], None]
 """Changes the file's mapping in place. It runs more than once, on plain and on comment-keeping values alike."""
@@ -72,13 +73,23 @@ def edited_text(path: Path, text: str, change: Change, model: type[Section] = Se
     if meant == present.values:
         return text
     check_settings(YamlFile(path, meant, present.lines), model)
-    dumped = _dumped(text, change)
-    outcome = parse_yaml(path, dumped)
-    if outcome.values != meant:
+    bare, comments = taken_out(text, present)
+    dumped = _dumped(bare, change)
+    dumped = put_back(dumped, _outcome(path, dumped, meant), present, comments)
+    return _with_old_blocks(text, present, dumped, _outcome(path, dumped, meant))
+
+
+def _outcome(path: Path, text: str, meant: dict[str, Any]) -> YamlFile:
+    """The text as a reader takes it. Raises ConfigError where that is not what was meant."""
+    try:
+        outcome = parse_yaml(path, text)
+    except ConfigError:
+        outcome = None
+    if outcome is None or outcome.values != meant:
         raise ConfigError(
             f"{path}: this change cannot be made without changing other values", hint="edit the file by hand"
         )
-    return _with_old_blocks(text, present, dumped, outcome)
+    return outcome
 
 
 def _with_old_blocks(text: str, old: YamlFile, dumped: str, new: YamlFile) -> str:
@@ -168,9 +179,15 @@ def _dress(data: Any, known: set[int]) -> None:
 
     for here in [data, *(value for value in _everything(data) if isinstance(value, dict | list))]:
         for key, value in list(here.items() if isinstance(here, dict) else enumerate(here)):
-            if id(value) in known:
+            if isinstance(value, CommentedSeq) and not value:
+                # What is left of comments between its items would break the text.
+                here[key] = CommentedSeq()
+                here[key].fa.set_flow_style()
+                if isinstance(here, CommentedMap) and (beside := here.ca.items.get(key)):
+                    beside[3] = None
+            elif id(value) in known:
                 continue
-            if type(value) is str:
+            elif type(value) is str:
                 here[key] = _quoted_if_needed(value)
             elif type(value) is list:
                 here[key] = CommentedSeq(map(_quoted_if_needed, value))

@@ -19,7 +19,8 @@ def set_value(path: Path, dotted_key: str, value: Any, model: type[Section] = Se
     Args:
         path: the file.
         dotted_key: a key of the settings.
-        value: the value, or its text as typed on a command line; None (or "null") empties a key that may be empty.
+        value: the value, or its text as typed on a command line; None ("null", or nothing) empties the key, so
+            that its default counts.
         model: the settings the key is one of.
 
     Returns:
@@ -64,6 +65,8 @@ def _field(key: KeyPath, model: type[Section]) -> Any:
 def typed_value(key: KeyPath, value: Any, model: type[Section] = Settings) -> Any:
     """What stands in the file for a value typed on a command line. Raises UsageError when the key cannot have it."""
     candidates = _readings(value) if isinstance(value, str) else [value]
+    if value == "" and key != ("toolsets",):
+        candidates = [None]
     fault: ConfigError | None = None
     for candidate in candidates:
         nested: dict[str, Any] = {}
@@ -71,7 +74,8 @@ def typed_value(key: KeyPath, value: Any, model: type[Section] = Settings) -> An
         try:
             found: Any = parse_settings(YamlFile(Path("value"), nested), model)
         except ConfigError as error:
-            fault = error
+            if fault is None or not isinstance(candidates[0], list | dict):
+                fault = error
             continue
         if candidate is None or isinstance(candidate, list | dict):
             return candidate

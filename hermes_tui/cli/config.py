@@ -67,10 +67,10 @@ def get(flags: Flags, key: str | None, as_json: bool) -> None:
 def set_(flags: Flags, key: str, value: str) -> None:
     """Change a setting: `hermes config set limits.max_turns 40`."""
     from hermes_engine.profiles import config_for_edit
-    from hermes_engine.settings_edit import checked_key, set_value
+    from hermes_engine.settings_edit import checked_key, set_value, typed_value
 
     home = Home.from_env()
-    checked_key(key)
+    path = checked_key(key)
     file = home.config if key == "profile" else config_for_edit(home, active_profile(flags, home))
     if key == "profile":
         from hermes_engine.profiles import use
@@ -79,6 +79,9 @@ def set_(flags: Flags, key: str, value: str) -> None:
         changed = True
     else:
         changed = set_value(file, key, value)
+    if key != "profile" and typed_value(path, value) is None:
+        out(_("{key} is empty in {file}: its default counts").format(key=key, file=file))
+        return
     line = _("{key} is {value} in {file}") if changed else _("{key} is {value} already in {file}")
     out(line.format(key=key, value=value, file=file))
 

@@ -103,11 +103,9 @@ def takes(*names: str) -> Callable[[FunctionT], FunctionT]:
 def overrides(flags: Flags) -> Overrides:
     """The flags as the settings take them. Raises UnknownName for a toolset that does not exist."""
     from hermes_engine.settings import Overrides
-    from hermes_engine.toolsets import expand
+    from hermes_engine.toolsets import typed_names
 
-    toolsets = None
-    if flags.toolsets is not None:
-        toolsets = tuple(expand(part.strip() for part in flags.toolsets.split(",") if part.strip()))
+    toolsets = None if flags.toolsets is None else typed_names(flags.toolsets)
     return Overrides(
         profile=flags.profile,
         model=flags.model,

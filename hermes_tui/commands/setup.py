@@ -8,7 +8,7 @@ from typing import Any, get_args
 from hermes_engine.errors import UnknownName, UsageError
 from hermes_engine.settings import Mode
 from hermes_engine.settings.local_model import installed
-from hermes_engine.toolsets import TOOLSETS, expand
+from hermes_engine.toolsets import TOOLSETS, expand, typed_names
 from hermes_tui.commands.host import CommandHost, Completion, Output
 from hermes_tui.commands.keys import plain_keys
 from hermes_tui.commands.listing import recent_sessions
@@ -107,7 +107,7 @@ def tools(host: CommandHost, args: str) -> None:
          complete=_toolset_words)  # fmt: skip
 def toolsets(host: CommandHost, args: str) -> None:
     if args:
-        _set_toolsets(host, () if args == "none" else expand(args.replace(",", " ").split()))
+        _set_toolsets(host, () if args == "none" else typed_names(args))
         return
     current = host.engine.view(host.session).toolsets
     rows = tuple((name, _("on") if name in current else _("off"), ", ".join(TOOLSETS[name])) for name in TOOLSETS)

@@ -79,12 +79,34 @@ def test_f12_5_comments_and_other_keys_stay(isolated_home: Path) -> None:
     assert file.read_text() == "# mine\nmodel: m # best\ntoolsets: [terminal]\nmystery: 1\n"
 
 
+def test_the_last_set_goes_off_a_list_with_comments(isolated_home: Path) -> None:
+    isolated_home.mkdir()
+    file = isolated_home / "config.yaml"
+    file.write_text("toolsets:   # mine\n  - terminal\n  - file   # text\n\n# a turn\nlimits:\n  max_turns: 20\n")
+    assert hermes("tools", "disable", "terminal", "file").code == 0
+    assert file.read_text() == "toolsets: [] # mine\n\n# a turn\nlimits:\n  max_turns: 20\n"
+    assert toolsets() == []
+
+
 def test_f12_6_two_writers_lose_nothing(isolated_home: Path) -> None:
     hermes("config", "set", "toolsets", "terminal,file,web,todo")
     commands = [[*COMMAND, "tools", "disable", name] for name in ("web", "todo")]
     for command in [subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL) for command in commands]:
         assert command.wait(30) == 0
     assert toolsets() == ["terminal", "file"]
+
+
+def test_a_setting_set_to_nothing_has_its_default_again(isolated_home: Path) -> None:
+    assert hermes("config", "set", "model", "m").out == f"model is m in {isolated_home}/config.yaml\n"
+    done = hermes("config", "set", "model", "")
+    assert (done.code, done.out) == (0, f"model is empty in {isolated_home}/config.yaml: its default counts\n")
+    assert hermes("config", "get", "model").out == "anthropic/claude-sonnet-4.6\n"
+
+
+def test_a_flag_names_sets_as_the_settings_write_them() -> None:
+    for typed, on in (("[]", []), ("", []), ("[terminal, 'web']", ["terminal", "web"]), ("web,file", ["file", "web"])):
+        done = hermes("tools", "list", "--json", "-t", typed)
+        assert [item["name"] for item in done.json if item["enabled"]] == on
 
 
 def test_tools_of_a_profile_are_its_own() -> None:

@@ -67,6 +67,60 @@ def test_f12_5_comments_order_and_unknown_keys_stay(config: Path) -> None:
     assert [line for line in config.read_text().split("\n") if line] == [line for line in same if line]
 
 
+LISTED = """\
+toolsets:{beside}
+{above}{indent}- terminal   # commands
+{indent}# and files
+{indent}- file   # text
+{below}limits:
+  max_turns: 20
+# the end
+"""
+
+
+@pytest.mark.parametrize("indent", ["", "  ", "    "])
+@pytest.mark.parametrize("beside", ["", " # what it may do"])
+@pytest.mark.parametrize("above", ["", "  # least first\n", "\n"])
+@pytest.mark.parametrize("below", ["", "\n", "# how long\n", "\n# how long\n\n# a turn is\n"])
+@pytest.mark.parametrize("wanted", [[], ["web"], ["terminal"], ["file"], ["terminal", "file", "web"]])
+def test_f12_5_a_list_changes_and_the_comments_around_it_stay(
+    config: Path, indent: str, beside: str, above: str, below: str, wanted: list[str]
+) -> None:
+    text = LISTED.format(indent=indent, beside=beside, above=above, below=below)
+    config.write_text(text)
+    assert set_value(config, "toolsets", str(wanted))
+    after = config.read_text()
+    assert yaml.safe_load(after) == {"toolsets": wanted, "limits": {"max_turns": 20}}
+    assert after.endswith(f"{below}limits:\n  max_turns: 20\n# the end\n")
+    head = after.splitlines()[0]
+    assert head.startswith("toolsets:")
+    assert head.endswith(beside.strip())
+    assert after.splitlines(keepends=True)[1 : 1 + above.count("\n")] == above.splitlines(keepends=True)
+    stays = {"# commands"} if "terminal" in wanted else set()
+    assert stays | ({"# text"} if "file" in wanted else set()) <= set(comments(after))
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "value", "expected"),
+    [
+        ("a: |\n  # text\n\nmodel: x\n", "model", "y", "a: |\n  # text\n\nmodel: y\n"),
+        (
+            "ui:\n  motion: no\n  # mouse: off\nx: 1\n",
+            "ui.theme",
+            "dark",
+            "ui:\n  motion: no\n  theme: dark\n  # mouse: off\nx: 1\n",
+        ),
+        ("ui:\r\n  motion: no\r\n\r\n# c", "model", "y", "ui:\r\n  motion: no\r\n\r\n# c\r\nmodel: y\r\n"),
+    ],
+)
+def test_lines_that_only_look_like_comments_and_ends_of_files(
+    config: Path, text: str, key: str, value: str, expected: str
+) -> None:
+    config.write_bytes(text.encode())
+    assert set_value(config, key, value)
+    assert config.read_bytes() == expected.encode()
+
+
 @pytest.mark.parametrize(
     ("key", "typed", "value"),
     [
@@ -118,6 +172,7 @@ def test_one_key_is_set_and_everything_else_stays(config: Path, key: str, typed:
         ("limits.max_turns", "true", "limits.max_turns: a number is needed"),
         ("limits", "5", "limits: should be a block of keys"),
         ("toolsets", "terminal,webb", "toolsets: unknown toolset 'webb'; valid: "),
+        ("toolsets", "[terminal, webb]", "toolsets: unknown toolset 'webb'; valid: "),
         ("approvals.mode", "maybe", "approvals.mode: should be 'ask'"),
     ],
 )
@@ -126,6 +181,14 @@ def test_what_cannot_be_set_changes_nothing(config: Path, key: str, value: str, 
         set_value(config, key, value)
     assert caught.value.line.startswith(words)
     assert config.read_text() == COMMENTED
+
+
+@pytest.mark.parametrize("key", ["model", "limits.max_turns", "base_url", "ui.theme", "approvals.allow"])
+def test_nothing_typed_leaves_a_key_to_its_default(config: Path, key: str) -> None:
+    assert set_value(config, key, "")
+    section, _, rest = key.partition(".")
+    found = yaml.safe_load(config.read_text())[section]
+    assert (found[rest] if rest else found) is None
 
 
 @pytest.mark.parametrize("broken", ["model: [unclosed", "- a\n", "a: 1\na: 2\n", "model: x\n\tb: 1\n", "x: \udcff"])

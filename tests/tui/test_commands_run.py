@@ -62,9 +62,11 @@ def test_toolsets_change_this_chat_from_the_next_turn(sit: Sit) -> None:
     desk.do("/tools enable kanban")
     desk.turn("three")
     assert "kanban_create" in server.requests[-1].tools
-    desk.do("/toolsets none")
-    desk.turn("four")
-    assert "tools" not in server.requests[-1].body
+    for none in ("none", "[]"):
+        desk.do("/toolsets file")
+        desk.do(f"/toolsets {none}")
+        desk.turn(none)
+        assert "tools" not in server.requests[-1].body
     for wrong in ("/toolsets nosuch", "/tools enable", "/tools frobnicate x"):
         assert desk.do(wrong).kind == "error"
     assert "web_fetch" in said(desk.do("/toolsets"))
