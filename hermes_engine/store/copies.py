@@ -26,7 +26,7 @@ def copied(store: SessionStore, session: str, *, back: int = 0) -> tuple[str, st
     if not said:
         raise UsageError("nothing was said in this chat yet")
     if back > len(said):
-        raise UsageError(f"there are only {len(said)} of your messages in this chat")
+        raise UsageError(f"this chat has only {len(said)} of your messages")
     cut = said[-back] if back else len(messages)
     made = store.create_session(cwd=row.cwd, model=row.model, profile=row.profile, mode=row.mode, toolsets=row.toolsets)
     if cut:

@@ -176,7 +176,9 @@ def fork(session: str, back: int, as_json: bool) -> None:
 
 @sessions.command()
 @click.argument("session", metavar="ID")
-@click.option("-o", "--output", metavar="FILE", help=_("Where to; standard output by default. `.json` means JSON."))
+@click.option(
+    "-o", "--output", metavar="FILE", help=_("Where to; `-` or nothing is standard output, `.json` means JSON.")
+)
 @click.option("--format", "form", type=click.Choice(EXTENSIONS), help=_("md or json."))
 def export(session: str, output: str | None, form: str | None) -> None:
     """Write a saved chat as Markdown or JSON."""
@@ -186,7 +188,7 @@ def export(session: str, output: str | None, form: str | None) -> None:
     text = written(
         row.id, row.title, row.model, messages, form or ("json" if (output or "").endswith(".json") else "md")
     )
-    if output is None:
+    if output is None or output == "-":
         out(text.rstrip("\n"))
         return
     write_new(Path(output), text)

@@ -153,6 +153,7 @@ def test_sessions_search_rename_fork_export(serve: Serve, tmp_path: Path) -> Non
     assert hermes("sessions", "export", first).out == (
         "# The colours\n\nModel: m\n\n## User\n\nwhat colour?\n\n## Assistant\n\nthe blue answer\n"
     )
+    assert hermes("sessions", "export", first, "-o", "-").out == hermes("sessions", "export", first).out
     assert hermes("sessions", "export", first, "-o", "a.json", cwd=tmp_path).code == 0
     assert json.loads((tmp_path / "a.json").read_text())["messages"][1]["content"] == "the blue answer"
     again = hermes("sessions", "export", first, "-o", "a.json", cwd=tmp_path)
