@@ -78,15 +78,12 @@ class Recordings:
                     continue
 
     def of_chat(self, session: str, kinds: Sequence[type[Event]]) -> Iterator[Event]:
-        """Recorded events of these kinds in a chat's own turns, oldest first; not those of agents it started."""
-        runs = self._database.read(
-            "SELECT r.id FROM runs r JOIN agents a ON a.id = r.agent"
-            " WHERE r.session = ? AND a.kind = 'chat' ORDER BY r.started, r.rowid",
-            (session,),
-        )
+        """Recorded events of these kinds in a conversation's own turns, oldest first, whoever had them: a task that
+        was opened as a chat, a chat that was left working. What it started has conversations of its own.
+        """
         beginnings = tuple(f'{{"type":"{kind.__name__}",' for kind in kinds)
-        for run in runs:
-            yield from self._events(run["id"], lambda line: line.startswith(beginnings))
+        for run in self.runs(session):
+            yield from self._events(run.id, lambda line: line.startswith(beginnings))
 
     def prune(self, keep_days: int) -> int:
         """Deletes recordings, ended agents and taken orders older than so many days; 0 keeps everything.

@@ -32,6 +32,9 @@ KINDS: tuple[type[Event], ...] = (
 )  # fmt: skip
 """The events that are of use here."""
 
+_HANDED_OVER = "handed over"
+"""How a turn ends that another process goes on with."""
+
 
 @dataclass(slots=True)
 class Turn:
@@ -62,6 +65,8 @@ class Past:
         self._replies = 0
         self._thinking: tuple[float, float] | None = None
         self._begun = False
+        self._broken: Block | None = None
+        """The line about the end of the last turn, when that was the end of its program."""
         for event in events:
             self._take(event)
         if over:
@@ -70,19 +75,30 @@ class Past:
     def _cut(self) -> None:
         """A turn whose end nobody told: its program died first."""
         if self._begun and self.turns:
-            self.turns[-1].end.append(
-                NoticeBlock(_("Cut off: the program ended. What was said so far stays."), "stopped")
-            )
+            block = NoticeBlock(_("Cut off: the program ended. What was said so far stays."), "stopped")
+            self.turns[-1].end.append(block)
+            self._broken = block
         self._begun = False
+
+    def _goes_on(self) -> None:
+        """The last turn is gone on with, if its program ended it: the line that says so stands where it was cut."""
+        turn = self.turns[-1]
+        if self._broken is not None and self._broken in turn.end:
+            turn.end.remove(self._broken)
+            turn.lines.setdefault(self._replies, []).append(self._broken)
 
     def _take(self, event: Event) -> None:
         match event:
             case TurnStarted(prompt=prompt, model=model, time=when):
                 self._cut()
                 self._begun = True
-                self._model, self._replies, self._thinking = model, 0, None
+                self._model, self._thinking = model, None
                 if prompt or not self.turns:
                     self.turns.append(Turn(prompt, when))
+                    self._replies = 0
+                else:
+                    self._goes_on()
+                self._broken = None
             case ThoughtDelta(time=when):
                 self._thinking = (self._thinking[0] if self._thinking else when, when)
             case ReplyFinished(reasoning=words):
@@ -116,6 +132,8 @@ class Past:
         turn = self.turns[-1]
         if turn.end or isinstance(event, TurnFinished):
             turn.end.append(block)
+            if isinstance(event, TurnFinished) and event.error == _HANDED_OVER:
+                self._broken = block
         else:
             turn.lines.setdefault(self._replies, []).append(block)
 
@@ -148,7 +166,7 @@ def line_of(event: Event) -> NoticeBlock | None:
         case ContextCompacted(before_tokens=before, after_tokens=after, dropped=dropped):
             words = _("Context shortened from {before} to {after} tokens; {dropped} messages became a summary")
             return NoticeBlock(words.format(before=count_short(before), after=count_short(after), dropped=dropped))
-        case TurnFinished(status="cancelled", error="handed over"):
+        case TurnFinished(status="cancelled", error=error) if error == _HANDED_OVER:
             return NoticeBlock(_("Left working when the program was left."), "stopped")
         case TurnFinished(status="cancelled"):
             return NoticeBlock(_("Stopped. What was said so far stays."), "stopped")

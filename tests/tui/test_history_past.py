@@ -12,10 +12,11 @@ from hermes_tui.presenter.history import blocks_of
 from hermes_tui.presenter.past import Past
 from hermes_tui.widgets.blocks import Block
 from tests.conftest import Serve
-from tests.server.scripted import call, hang, status
+from tests.server.scripted import call, hang, say, status
 from tests.tui.drawing import drawn
 from tests.tui.live import live, settings
 from tests.tui.stage import Script
+from tests.work.support import by_prompt
 
 
 def shown(blocks: list[Block]) -> list[str]:
@@ -121,3 +122,58 @@ def test_a_turn_whose_end_nobody_told_was_cut_off_unless_it_runs() -> None:
     assert [line for line in shown(blocks_of(messages, Past(events))) if line.startswith(("▌", "■"))] == [
         "▌ one", words, "▌ two",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("left", [True, False], ids=["left working", "killed"])
+def test_what_broke_a_turn_stands_where_it_was_gone_on_with(left: bool) -> None:
+    told = Script()
+    run = ToolCall("c1", "terminal", '{"command": "make"}')
+    events = [
+        told(ev.TurnStarted, prompt="go", model="m"),
+        told(ev.ReplyFinished, calls=1),
+        *told.tool("c1", Display("Run", "make", "12 passed", "command", "$ make"), seconds=3.1),
+        *([told(ev.TurnFinished, status="cancelled", error="handed over")] if left else []),
+        told(ev.TurnStarted, prompt="", model="m"),
+        told(ev.Notice, text="the server was slow"),
+        told(ev.ReplyFinished, text="Done."),
+        told(ev.TurnFinished, answer="Done."),
+    ]
+    messages = [
+        user("go"),
+        Message("assistant", "", (run,)),
+        tool_message(run, "x", "ok"),
+        Message("assistant", "Done."),
+    ]
+    broke = (
+        "Left working when the program was left." if left else "Cut off: the program ended. What was said so far stays."
+    )
+    assert shown(blocks_of(messages, Past(events))) == [
+        "▌ go", "▸ Run make 12 passed 3.1 s ✓", f"■ {broke}", "· the server was slow", "Done.",
+    ]  # fmt: skip
+
+
+def test_what_shortening_says_stands_behind_the_turn_before_it() -> None:
+    told = Script()
+    events = [
+        told(ev.TurnStarted, prompt="go", model="m"),
+        told(ev.ReplyFinished, text="Done."),
+        told(ev.TurnFinished, answer="Done."),
+        told(ev.TurnStarted, prompt="", model="m"),
+        told(ev.Notice, text="nothing to shorten"),
+        told(ev.TurnFinished),
+    ]
+    messages = [user("go"), Message("assistant", "Done.")]
+    assert shown(blocks_of(messages, Past(events))) == ["▌ go", "Done.", "· nothing to shorten"]
+
+
+async def test_a_task_opened_as_a_chat_shows_what_its_screen_showed(serve: Serve, tmp_path: Path) -> None:
+    server = serve(
+        by_prompt({"write it": [call("write_file", {"path": "a.txt", "content": "1\n2\n"}), say("written")]})
+    )
+    async with live(settings(server, mode="auto"), tmp_path) as app:
+        await app.ready()
+        await app.say("/background write it")
+        await app.shows("written")
+        await app.say("/open write")
+        await app.shows("▌ write it")
+        assert "new, +2 −0" in app.screen
