@@ -20,6 +20,9 @@ FULL = 0.8
 ASK_WINDOW_FROM = 4096
 """Estimated tokens below which no one needs to know how large the window is."""
 
+GROWN = 0.1
+"""Share of the window by which a conversation that could not be shortened must have grown to be tried again."""
+
 REFUSALS = 2
 """How often a conversation the server refused as too long is shortened and sent again, in a row."""
 
@@ -43,6 +46,8 @@ class Context:
         self._asked = False
         self._reported: tuple[int, int] | None = None
         self._refusals = 0
+        self._stuck: int | None = None
+        """Tokens of the conversation when it could not be made shorter."""
 
     async def learn(self) -> int | None:
         """Asks the endpoint for the size of the window, once."""
@@ -67,13 +72,31 @@ class Context:
     async def make_room(
         self, messages: Sequence[Message], tools: Sequence[ToolSchema], emit: Emitter
     ) -> list[Message] | None:
-        """A shorter conversation when the window is nearly full, else None."""
+        """A shorter conversation when the window is nearly full, else None.
+
+        What cannot be made shorter (one long prompt) goes out as it is while it seems to fit: the server knows best.
+
+        Raises:
+            ContextTooLong: it does not fit and cannot be made shorter.
+        """
         size = self.size(messages, tools)
         if size < ASK_WINDOW_FROM or not await self.learn() or self.window is None:
             return None
-        if size < self.window * FULL:
+        if size < self.window * FULL or (self._stuck is not None and size < self._stuck + self.window * GROWN):
             return None
-        return await self.shorten(messages, tools, emit, room=self.window // 2)
+        try:
+            return await self.shorten(messages, tools, emit, room=self.window // 2)
+        except ProviderError:
+            raise
+        except HermesError as fault:
+            if size < self.window:
+                self._stuck = size
+                return None
+            raise ContextTooLong(
+                f"the conversation takes about {size:,} tokens, the model has room for {self.window:,}, and it cannot be "
+                "made shorter",
+                hint="begin with less, or use a model with a larger context",
+            ) from fault
 
     async def after_refusal(
         self, messages: Sequence[Message], tools: Sequence[ToolSchema], error: ContextTooLong, emit: Emitter

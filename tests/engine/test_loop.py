@@ -298,6 +298,19 @@ async def test_a_nearly_full_window_is_made_room_in_before_the_request() -> None
     assert not unknown.of(ContextCompacted)
 
 
+async def test_one_long_prompt_goes_out_as_it_is_while_it_seems_to_fit() -> None:
+    """Nothing of it can be left out, and how long it is we only guess: the server may well take it."""
+    long = Stage("read", window=16_000)
+    assert (await long.run("y" * 4 * 15_000)).answer == "read"
+    assert not long.of(ContextCompacted)
+
+    longer = Stage("never asked", window=16_000)
+    result = await longer.run("y" * 4 * 17_000)
+    assert (result.error_kind, longer.client.requests) == ("context_too_long", [])
+    assert result.error.startswith("the conversation takes about 17,")
+    assert "the model has room for 16,000, and it cannot be made shorter — begin with less" in result.error
+
+
 async def test_an_unforeseen_fault_is_an_error_and_leaves_a_valid_conversation() -> None:
     def broken(request: ModelRequest) -> Reply:
         raise ZeroDivisionError("a fault of ours")
