@@ -24,7 +24,17 @@ NAMES = ("finished", "no_failed_tools", "min_turns", "max_turns", "min_chars", "
 _THOUGHT = re.compile(r"<think>.*?</think>", re.DOTALL)
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
 _LOOKED_AT = 2000
-_CODE_NAME = re.compile(r"[a-z]{2,3}(?:-[A-Za-z]{2,4})?\Z")
+
+_LANGUAGES = frozenset(
+    "af am ar az be bg bg-Latn bn bs ca ceb co cs cy da de el el-Latn en eo es et eu fa fi fil fr fy ga gd gl gu ha "
+    "haw hi hi-Latn hmn hr ht hu hy id ig is it iw ja ja-Latn jv ka kk km kn ko ku ky la lb lo lt lv mg mi mk ml mn "
+    "mr ms mt my ne nl no ny pa pl ps pt ro ru ru-Latn sd si sk sl sm sn so sq sr st su sv sw ta te tg th tr uk ur uz "
+    "vi xh yi yo zh zh-Latn zu".split()
+)
+"""What the detector tells apart; a code it never says would drop every row."""
+
+_SAME_LANGUAGE = {"he": "iw", "in": "id", "ji": "yi", "jw": "jv", "nb": "no", "tl": "fil"}
+"""Codes by which others name them."""
 
 
 class Quality:
@@ -122,9 +132,10 @@ def _share(value: str) -> float:
 
 
 def _language(value: str) -> Judge:
-    wanted = value.split(",")
-    if not all(map(_CODE_NAME.match, wanted)):
-        raise UsageError(f"language:{value} needs a code", hint="language:es, or language:es,en")
+    codes = [code.strip() for code in value.split(",")]
+    wanted = {_SAME_LANGUAGE.get(code, code) for code in codes}
+    if unknown := [code for code in codes if _SAME_LANGUAGE.get(code, code) not in _LANGUAGES]:
+        raise UsageError(f"language:{value}: {unknown[0]!r} is no code of a language it knows", hint="language:es,en")
     try:
         import gcld3  # the extra `language`
     except ImportError:

@@ -68,8 +68,9 @@ def test_each_filter_says_what_it_drops_and_why(wanted: str, row: dict[str, Any]
         ("near_duplicate:0", "needs a share above 0"),
         ("near_duplicate:nan", "needs a share above 0"),
         ("near_duplicate:much", "needs a share above 0"),
-        ("language:Spanish", "needs a code"),
-        ("language", "needs a code"),
+        ("language:Spanish", "language:Spanish: 'Spanish' is no code of a language it knows"),
+        ("language:es,zz", "'zz' is no code of a language"),
+        ("language", "'' is no code of a language"),
     ],
 )
 def test_a_wrong_filter_is_refused(wanted: str, why: str) -> None:
@@ -84,7 +85,10 @@ def test_the_language_of_the_models_words() -> None:
     spanish = Quality(["language:es"])
     assert spanish.against(record(f"{thought}{SPANISH}\n{code}")) is None
     assert spanish.against(record(ENGLISH)) == ("language", "it is in en")
-    assert Quality(["language:es,en"]).against(record(ENGLISH)) is None
+    assert Quality(["language:es, en"]).against(record(ENGLISH)) is None
+    hebrew = record("יצרתי את הקובץ, וסכום המספרים הזוגיים שבו הוא מאה ועשר. שלום וברכה לכולם.")
+    assert Quality(["language:he"]).against(hebrew) is None
+    assert Quality(["language:es"]).against(hebrew) == ("language", "it is in iw")
     assert spanish.against(record("ok")) is None, "what cannot be told is kept"
 
 
