@@ -52,6 +52,8 @@ def ask_once(flags: Flags, prompt: str, *, form: Form = "text", quiet: bool = Fa
     engine.start()
     try:
         view = engine.open_session(cwd, resume=flags.resume, continue_last=flags.continue_last, mode=flags.mode)
+        if flags.continue_last and not view.messages and not quiet:
+            err(_("· no chat of this folder is saved: a new one begins"))
         turn = _Turn(engine, view.id, inbox, form=form, quiet=quiet)
         with stopping(turn.stop) as presses:
             engine.send(view.id, prompt)

@@ -28,7 +28,7 @@ def run_plain(opening: Opening, *, attended: bool) -> int:
     """Runs the shell until its input ends or it is left.
 
     Returns:
-        0; with a pipe 1 when a turn failed; 130 when a signal ended it.
+        0; with a pipe 1 when a turn failed, 2 when that is because no model is set up; 130 when a signal ended it.
     """
     front = PlainFront(attended=attended)
     shell = Shell(opening, front, attended=attended)
@@ -105,7 +105,9 @@ class PlainFront:
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
-        return self._code or (0 if self._attended else min(1, shell.failed))
+        if self._code or self._attended or not shell.failed:
+            return self._code
+        return 1 if shell.answerable() else 2
 
     def _at_work(self, shell: Shell) -> bool:
         """Whether something is still to be waited for when the input has ended; a person who left waits for nothing."""

@@ -142,10 +142,19 @@ class Shell:
         self.show_resumed(view)
         self.show_results(self._brought)
         threading.Thread(target=self.look_for_results, name="hermes-results", daemon=True).start()
+        if why := self._unanswerable():
+            self.say("error", why)
+
+    def answerable(self) -> bool:
+        """Whether there is a server, and a key where it wants one, for the chat's model."""
+        return not self._unanswerable()
+
+    def _unanswerable(self) -> str:
         try:
-            self.resolved.endpoint_for(view.model)
+            self.resolved.endpoint_for(self.engine.view(self.session).model)
         except HermesError as error:
-            self.say("error", error.line)
+            return error.line
+        return ""
 
     def show_resumed(self, view: SessionView) -> None:
         """Says with what a resumed chat goes on; nothing for an empty one."""

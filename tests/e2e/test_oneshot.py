@@ -216,7 +216,12 @@ def test_the_chat_is_saved_and_goes_on(serve: Serve, tmp_path: Path) -> None:
     server = serve([say("one"), say("two"), say("three")])
     first = ask(server.base_url, "-q", "a", "--json", cwd=tmp_path).json["session_id"]
     assert ask(server.base_url, "-q", "b", "--resume", first, "--json", cwd=tmp_path).json["session_id"] == first
-    assert ask(server.base_url, "-q", "c", "--continue", "--json", cwd=tmp_path).json["session_id"] == first
+    gone_on = ask(server.base_url, "-q", "c", "--continue", "--json", cwd=tmp_path)
+    assert gone_on.json["session_id"] == first
+    (other := tmp_path / "other").mkdir()
+    anew = ask(server.base_url, "-q", "c", "--continue", cwd=other)
+    said = "no chat of this folder is saved: a new one begins"
+    assert (anew.code, said in anew.err, said in gone_on.err) == (0, True, False)
     assert user_texts(server.requests[2]) == ["a", "b", "c"]
 
 

@@ -50,6 +50,15 @@ def test_a_failed_turn_or_a_refused_line_is_exit_1(serve: Serve, tmp_path: Path)
     assert shell(server.base_url, "/modell x\n", tmp_path).code == 1
 
 
+def test_without_a_model_a_message_is_exit_2_and_says_how_to_set_one_up(tmp_path: Path) -> None:
+    done = hermes("repl", stdin="hello\n", cwd=tmp_path)
+    assert (done.code, done.out) == (2, "")
+    assert "no model is set up" in done.err
+    assert "OPENROUTER_API_KEY" in done.err
+    assert hermes("repl", stdin="/help\n", cwd=tmp_path).code == 0
+    assert hermes("repl", stdin="/model demo\nhello\n", cwd=tmp_path).code == 0
+
+
 @pytest.mark.parametrize("line", ["/copy 3", "/mode wild", "/toolsets nosuch", "/resume nosuch", "/batch nosuch"])
 def test_a_command_that_could_do_nothing_is_exit_1(line: str, tmp_path: Path) -> None:
     done = hermes("repl", "-m", "demo", stdin=f"{line}\n", cwd=tmp_path)
