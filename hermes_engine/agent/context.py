@@ -93,8 +93,8 @@ class Context:
                 self._stuck = size
                 return None
             raise ContextTooLong(
-                f"the conversation takes about {size:,} tokens, the model has room for {self.window:,}, and it cannot be "
-                "made shorter",
+                f"the conversation takes about {size:,} tokens, the model has room for {self.window:,}, and it cannot "
+                "be made shorter",
                 hint="begin with less, or use a model with a larger context",
             ) from fault
 

@@ -161,7 +161,10 @@ class Dataset:
         cwd, image = _text(data, "cwd"), _text(data, "docker_image") or _text(data, "image")
         toolsets = self._toolsets(data.get("toolsets"))
         extra = {name: value for name, value in data.items() if name not in _OWN}
-        carried = json.dumps(extra, ensure_ascii=False, allow_nan=False)
+        try:
+            carried = json.dumps(extra, ensure_ascii=False, allow_nan=False)
+        except ValueError:
+            raise ValueError("it holds a number that is too large") from None
         return Row(index, key_of(prompt, cwd, image, toolsets), prompt, self._folder(cwd), image, toolsets, carried)
 
     def _folder(self, cwd: str) -> Path | None:
@@ -184,10 +187,11 @@ class Dataset:
             sets = expand(name for name in names if name)
         except UnknownName as error:
             raise ValueError(f"its toolsets: {error.line}") from None
-        for name in sets:
-            if reason := self._refused(name):
-                raise ValueError(f"its toolset {name} {reason}")
-        return sets
+        reasons = {name: reason for name in sets if (reason := self._refused(name))}
+        for name in names:
+            if name in reasons:
+                raise ValueError(f"its toolset {name} {reasons[name]}")
+        return tuple(name for name in sets if name not in reasons)  # `all` means those that rows may have
 
 
 def _object(line: bytes) -> dict[str, Any]:
@@ -199,6 +203,8 @@ def _object(line: bytes) -> dict[str, Any]:
         raise ValueError(f"not UTF-8 at byte {error.start + 1} of the line") from None
     try:
         data = json.loads(text, parse_constant=_no_number, parse_int=_whole_number)
+    except json.JSONDecodeError as error:  # its own words count lines too, and there is one
+        raise ValueError(f"not JSON: {error.msg[:1].lower()}{error.msg[1:]}, at character {error.pos + 1}") from None
     except ValueError as error:
         raise ValueError(f"not JSON: {error}") from None
     except RecursionError:

@@ -214,7 +214,7 @@ def write_object(path: Path, value: Mapping[str, Any], *, sync: bool = True) -> 
 def holder(folder: RunFolder) -> str:
     """Who works the run, in words; "" when nobody does."""
     try:
-        descriptor = os.open(folder.lock, os.O_RDWR | os.O_CLOEXEC)
+        descriptor = os.open(folder.lock, os.O_RDONLY | os.O_CLOEXEC)  # the disk may be one that is only read here
     except OSError:
         return ""
     try:
@@ -245,9 +245,13 @@ def held(folder: RunFolder, work_dir: Path | None, *, keep_work: bool = False) -
 
     Raises:
         UsageError: another process works the run; names it.
+        StateError: nothing can be written there.
     """
     private_dir(folder.root)
-    descriptor = open_private(folder.lock, os.O_RDWR | os.O_CREAT)
+    try:
+        descriptor = open_private(folder.lock, os.O_RDWR | os.O_CREAT)
+    except OSError as error:
+        raise StateError(f"cannot write {folder.lock}: {error.strerror or error}") from None
     try:
         if not _locked(descriptor):
             raise UsageError(

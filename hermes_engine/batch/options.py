@@ -284,6 +284,11 @@ def _said(error: ErrorDetails) -> str:
         "greater_than": "{given} is too small; it must be more than {gt}",
         "less_than_equal": "{given} is too large; it must be {le} or less",
         "finite_number": "{given} is not a finite number",
+        "int_parsing": "{given!r} is not a whole number",
+        "int_from_float": "{given!r} is not a whole number",
+        "float_parsing": "{given!r} is not a number",
+        "bool_parsing": "{given!r} is neither true nor false",
+        "literal_error": "{given!r} is none of {expected}",
     }
     if error["type"] in words:
         return words[error["type"]].format(given=error["input"], **error.get("ctx", {}))

@@ -25,12 +25,12 @@ _THOUGHT = re.compile(r"<think>.*?</think>", re.DOTALL)
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
 _LOOKED_AT = 2000
 
-_LANGUAGES = frozenset(
-    "af am ar az be bg bg-Latn bn bs ca ceb co cs cy da de el el-Latn en eo es et eu fa fi fil fr fy ga gd gl gu ha "
-    "haw hi hi-Latn hmn hr ht hu hy id ig is it iw ja ja-Latn jv ka kk km kn ko ku ky la lb lo lt lv mg mi mk ml mn "
-    "mr ms mt my ne nl no ny pa pl ps pt ro ru ru-Latn sd si sk sl sm sn so sq sr st su sv sw ta te tg th tr uk ur uz "
-    "vi xh yi yo zh zh-Latn zu".split()
-)
+_LANGUAGES = """
+af am ar az be bg bg-Latn bn bs ca ceb co cs cy da de el el-Latn en eo es et eu fa fi fil fr fy ga gd gl gu ha haw hi
+hi-Latn hmn hr ht hu hy id ig is it iw ja ja-Latn jv ka kk km kn ko ku ky la lb lo lt lv mg mi mk ml mn mr ms mt my ne
+nl no ny pa pl ps pt ro ru ru-Latn sd si sk sl sm sn so sq sr st su sv sw ta te tg th tr uk ur uz vi xh yi yo zh
+zh-Latn zu
+"""
 """What the detector tells apart; a code it never says would drop every row."""
 
 _SAME_LANGUAGE = {"he": "iw", "in": "id", "ji": "yi", "jw": "jv", "nb": "no", "tl": "fil"}
@@ -134,7 +134,8 @@ def _share(value: str) -> float:
 def _language(value: str) -> Judge:
     codes = [code.strip() for code in value.split(",")]
     wanted = {_SAME_LANGUAGE.get(code, code) for code in codes}
-    if unknown := [code for code in codes if _SAME_LANGUAGE.get(code, code) not in _LANGUAGES]:
+    known = _LANGUAGES.split()
+    if unknown := [code for code in codes if _SAME_LANGUAGE.get(code, code) not in known]:
         raise UsageError(f"language:{value}: {unknown[0]!r} is no code of a language it knows", hint="language:es,en")
     try:
         import gcld3  # the extra `language`

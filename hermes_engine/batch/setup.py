@@ -285,7 +285,8 @@ def prefill(path: Path | None) -> tuple[Message, ...]:
     try:
         value = json.loads(path.read_bytes().decode("utf-8-sig"))
     except (OSError, ValueError) as error:
-        raise UsageError(f"--prefill_messages_file: {path} cannot be read: {error}") from None
+        said = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"--prefill_messages_file: {path} cannot be read: {said}") from None
     if not isinstance(value, list):
         raise UsageError(f"--prefill_messages_file: {path} is not a list of messages")
     return tuple(_message(path, number, item) for number, item in enumerate(value, 1))

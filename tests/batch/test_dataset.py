@@ -58,13 +58,14 @@ def test_f1_6_bad_lines_are_named_by_number_and_the_rest_are_rows(tmp_path: Path
     assert [(row.index, row.prompt) for row in rows] == [(0, "a"), (15, "b")]
     assert [item.line for item in invalid] == list(range(2, 16))
     reasons = [item.reason for item in invalid]
-    assert "not JSON" in reasons[0]
+    assert reasons[0] == "not JSON: expecting property name enclosed in double quotes, at character 2"
     assert reasons[1] == "not UTF-8 at byte 13 of the line"
     assert reasons[2:4] == ["not a JSON object"] * 2
     assert reasons[4] == "it has no prompt"
     assert reasons[5:7] == ["its prompt is not a text"] * 2
     assert reasons[7] == "its prompt is empty"
     assert "NaN" in reasons[8]
+    assert reasons[9] == "it holds a number that is too large"
     assert "nosuch" in reasons[11]
 
 
@@ -190,3 +191,15 @@ def test_a_set_a_row_may_not_have_makes_it_invalid(tmp_path: Path) -> None:
     data.close()
     assert found[0] == Invalid(1, "its toolset web is off")
     assert isinstance(found[1], Place)
+
+
+@pytest.mark.parametrize("everything", ["all", "*"])
+def test_all_sets_are_those_that_rows_may_have(tmp_path: Path, everything: str) -> None:
+    path = tmp_path / "d"
+    path.write_bytes(line(prompt="a", toolsets=[everything]) + line(prompt="b", toolsets=[everything, "web"]))
+    data = Dataset(path, refused=lambda name: "" if name in ("file", "terminal") else "is off")
+    first, second = list(data.scan())
+    assert isinstance(first, Place)
+    assert data.row(first).toolsets == ("terminal", "file")
+    assert second == Invalid(2, "its toolset web is off"), "what is named is wanted"
+    data.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +165,14 @@ def test_when_the_merge_cannot_be_written_the_rest_is(tmp_path: Path, monkeypatc
     assert ran.json("checkpoint.json")["rows"]["kept"] == 2
     again = play(tmp_path, mixed, resume=True)
     assert (again.agents.prompts, len(again.rows()), again.summary.merged) == ([], 2, True)
+
+
+def test_a_run_whose_lock_cannot_be_written_is_named(ran: Ran, tmp_path: Path) -> None:
+    lock = RunFolder(ran.folder).lock
+    lock.unlink()
+    lock.mkdir()
+    with pytest.raises(StateError, match=rf"^cannot write {re.escape(str(lock))}: Is a directory$"):
+        play(tmp_path, mixed, resume=True)
 
 
 def test_a_file_in_no_folder_cannot_be_written(tmp_path: Path) -> None:

@@ -67,6 +67,22 @@ def test_a_limit_is_told_with_the_value_that_misses_it() -> None:
         checked({"run_name": "r", "num_workers": 99999})
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("num_workers", "two", "--num_workers: 'two' is not a whole number"),
+        ("max_turns", 2.5, "--max_turns: 2.5 is not a whole number"),
+        ("temperature", "hot", "--temperature: 'hot' is not a number"),
+        ("record", "perhaps", "--record: 'perhaps' is neither true nor false"),
+        ("fsync", "never", "--fsync: 'never' is none of 'row', 'second' or 'end'"),
+    ],
+)
+def test_a_value_of_another_kind_is_told_in_words(name: str, value: Any, said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        checked({"run_name": "r", name: value})
+    assert str(caught.value) == said
+
+
 def test_several_addresses_come_one_by_one_or_with_commas() -> None:
     given = {"run_name": "r", "base_url": ("http://a/v1", "http://b/v1, https://c/v1,http://a/v1")}
     assert checked(given).base_url == ("http://a/v1", "http://b/v1", "https://c/v1")
