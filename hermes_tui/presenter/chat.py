@@ -333,6 +333,7 @@ class ChatPresenter:
         own = event.agent == self.agent
         name = _row_name(event) or self._name_of(event.agent)
         block = request_block(event, self.own_name if own else name)
+        block.beside = not own
         self.requests[event.request] = block
         self._view.add(block)
 

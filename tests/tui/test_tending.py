@@ -159,3 +159,38 @@ async def test_the_peek_pane_follows_who_did_something_last(serve: Serve, tmp_pa
         await tui.shows("▌ look for callers")
         gate.set()
         await tui.until(lambda: "▌ look for callers" not in tui.screen)
+
+
+async def test_what_a_task_asks_takes_no_words_that_were_meant_for_the_chat(serve: Serve, tmp_path: Path) -> None:
+    asks = call("clarify", {"question": "Which branch?"})
+    server = serve(by_prompt({"fix": [asks, say("fixed")], "hello": say("hi")}))
+    load = settings(server, mode="auto", toolsets=("clarify",))
+    async with live(load, tmp_path, width=80, height=24) as tui:
+        await tui.ready()
+        await tui.say("/background fix it")
+        await tui.shows("◆ fix asks: Which branch?")
+        assert tui.chat.prompt.lent == ""
+        await tui.say("hello there")
+        await tui.until(lambda: len(server.requests) == 2)
+        assert server.requests[-1].last["content"] == "hello there"
+        await tui.pilot.press("ctrl+n", *"main", "enter")
+        await tui.shows("fixed")
+        assert "main" in server.requests[-1].last["content"]
+
+
+async def test_the_status_line_says_what_esc_does_while_the_drawer_is_out(serve: Serve, tmp_path: Path) -> None:
+    gate = threading.Event()
+    server = serve(by_prompt({"split": [spawn("alpha reads"), say("x")], "alpha": holding(gate)}))
+    async with live(settings(server, mode="auto"), tmp_path, width=80, height=24) as tui:
+        await tui.ready()
+        await tui.say("split it")
+        await tui.shows("Esc stops")
+        await tui.pilot.press("ctrl+t")
+        await tui.shows("Esc goes back to the prompt")
+        tui.chat.prompt.focus_input()
+        await tui.shows("Esc closes the sidebar")
+        await tui.pilot.press("escape")
+        await tui.shows("Esc stops")
+        assert not tui.chat.tending.drawer
+        assert tui.desk.busy
+        gate.set()

@@ -179,8 +179,10 @@ class Asking:
         self.changed()
 
     def offer(self, block: RequestBlock) -> None:
-        """A question without choices came: with nothing written, the prompt is for the answer."""
-        if not block.options and self._prompt.empty and not self._prompt.lent:
+        """A question without choices came: with nothing written, the prompt is for the answer. Not for one from
+        beside: what is typed next was meant for the chat.
+        """
+        if not (block.options or block.beside) and self._prompt.empty and not self._prompt.lent:
             self._transcript.select(block, show=False)
             self.reply(block, None)
 

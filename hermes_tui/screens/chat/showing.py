@@ -124,8 +124,10 @@ class Showing:
         screen = self._screen
         if screen.menu.is_open:
             return _("closes the list")
-        if screen.prompt.lent:
-            return _("goes back to your draft")
         if screen.sidebar.has_focus or screen.transcript.has_focus:
             return _("goes back to the prompt")
+        if screen.tending.drawer:
+            return _("closes the sidebar")
+        if screen.prompt.lent:
+            return _("goes back to your draft")
         return _("stops") if screen.desk.busy else ""

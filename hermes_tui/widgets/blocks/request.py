@@ -64,6 +64,8 @@ class RequestBlock(Block):
         super().__init__()
         self.request, self.asker, self.title = request, asker, title
         self.detail, self.reason, self.options, self.diff, self.rule = detail, reason, tuple(options), diff, rule
+        self.beside = False
+        """Whether an agent asks that works beside this conversation."""
         self._room = 0
         self.selected: int | None = None
         self.shown_at: float | None = None
