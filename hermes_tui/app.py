@@ -139,10 +139,15 @@ class HermesApp(App[int]):
         def again() -> None:
             self.run_worker(self.set_up(), group="set up", exclusive=True, exit_on_error=False)
 
-        if await choose_model(self, self.desk):
+        how = await choose_model(self, self.desk)
+        if how == "ready":
             await self._open(await self.desk.off_loop(self.desk.load))
-        else:
-            self.chat.sending.without_model(again)
+            return
+        self.chat.sending.without_model(again)
+        if how == "quit":
+            self.leaving.leave_or_ask()
+        elif how == "interrupt":
+            self.leaving.once()
 
     def _apply(self, resolved: Resolved) -> None:
         """Takes over what the settings say of the interface."""
@@ -163,7 +168,9 @@ class HermesApp(App[int]):
         self.hearing.begin()
         CODE.start(desk.pool, self.hearing.recolour)
         await self.chat.opened(view)
-        for line in resolved.warnings:
+        theme = resolved.settings.ui.theme
+        odd = [] if theme in self._themes else [_("ui.theme: there is no theme {name}").format(name=repr(theme))]
+        for line in [*resolved.warnings, *odd]:
             self.chat.say(NoticeBlock(line, "warning"))
         desk.branch = await desk.off_loop(lambda: git_branch(desk.cwd))
         await self.chat.sending.load_history()

@@ -52,6 +52,23 @@ async def test_the_demo_model_is_two_keys_away(tmp_path: Path) -> None:
         assert "model: demo" in Home.from_env().config.read_text()
 
 
+async def test_ctrl_c_closes_the_card_and_again_leaves(tmp_path: Path) -> None:
+    async with live(nothing(), tmp_path) as app:
+        await card(app)
+        await app.pilot.press("ctrl+c")
+        await app.shows("Ctrl+C again to quit")
+        assert "No model is set up yet" not in app.screen
+        await app.pilot.press("ctrl+c")
+        await app.until(lambda: app.app.return_code == 0)
+
+
+async def test_ctrl_d_leaves_from_the_card(tmp_path: Path) -> None:
+    async with live(nothing(), tmp_path) as app:
+        await card(app)
+        await app.pilot.press("ctrl+d")
+        await app.until(lambda: app.app.return_code == 0)
+
+
 async def test_the_local_model_is_offered_where_it_is_installed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -259,6 +259,13 @@ async def test_model_and_theme_are_chosen_in_lists(serve: Serve, tmp_path: Path)
         await app.until(lambda: config.exists() and "nord" in config.read_text())
 
 
+async def test_a_theme_that_there_is_not_is_named(tmp_path: Path) -> None:
+    config = Home.from_env().ensure().config
+    config.write_text("ui: {theme: nosuch}\n")
+    async with live(settings(), tmp_path) as app:
+        await app.shows("ui.theme: there is no theme 'nosuch'")
+
+
 async def test_the_sidebar_is_shown_and_hidden_by_name_and_stays_so(tmp_path: Path) -> None:
     async with live(settings(), tmp_path, width=130) as app:
         await app.ready()

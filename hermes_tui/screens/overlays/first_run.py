@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.text import Text
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.widgets import Input, Static
 
@@ -74,7 +75,12 @@ class AddressForm(Card):
 
 
 class FirstRun(Card):
-    """Returns "ready" when a model answered and was kept, else ""."""
+    """Returns "ready" when a model answered and was kept, "interrupt" or "quit" after Ctrl+C or Ctrl+D, else ""."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+c", "end('interrupt')", _("Close; again: quit"), show=False, id="card.away", priority=True),
+        Binding("ctrl+d", "end('quit')", _("Quit"), show=False, id="card.quit", priority=True),
+    ]
 
     def __init__(self, desk: Desk, resolved: Resolved, env: Mapping[str, str]) -> None:
         self._desk, self._resolved, self._env = desk, resolved, env
@@ -141,6 +147,10 @@ class FirstRun(Card):
         await self._desk.off_loop(lambda: setup.keep_place(self._resolved, place))
         return True
 
+    def action_end(self, how: str) -> None:
+        """Closes the card by a key that leads out of the app."""
+        self.dismiss(how)
+
     def _tell(self, words: str) -> None:
         self.query_one(".note", Static).update(Text(words))
 
@@ -192,9 +202,9 @@ async def answering(
     return (None, fault) if fault else (place, "")
 
 
-async def choose_model(app: App[Any], desk: Desk) -> bool:
-    """Shows the card; whether a model answered and was kept."""
+async def choose_model(app: App[Any], desk: Desk) -> str:
+    """Shows the card; returns what it does."""
     resolved = desk.resolved
     if resolved is None:
-        return False
-    return await app.push_screen_wait(FirstRun(desk, resolved, resolved.env)) == "ready"
+        return ""
+    return await app.push_screen_wait(FirstRun(desk, resolved, resolved.env))
