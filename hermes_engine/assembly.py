@@ -125,7 +125,7 @@ class Assembly:
         self.resolved, self.broker = resolved, broker
         self.clients = clients or Clients(resolved)
         self.redactor = Redactor(resolved.secrets)
-        self.own_mode = resolved.profile_mode
+        self.own_mode, self.own_model = resolved.profile_mode, resolved.profile_model
         self.extra_tools: Callable[[AgentSpec, str], Sequence[Tool]] = _no_tools
         self._others: dict[tuple[str, bool], Assembly] = {}
         self._kept_for_others = (on_always, deltas, wait_out)

@@ -47,6 +47,7 @@ class Resolved:
         sources: what decides about endpoints.
         mode_named: whether a flag or a file names the approval mode.
         profile_mode: the approval mode that the profile's own files name, None for none.
+        profile_model: the model that they name, or that goes with an address of the profile's own, None for none.
         kanban: whether a file enables the board's tools; a flag alone does not, since they cost tokens.
         overrides: the flags it was made with.
         env: the process environment it was made with.
@@ -61,6 +62,7 @@ class Resolved:
     sources: EndpointSources
     mode_named: bool
     profile_mode: str | None
+    profile_model: str | None
     kanban: bool
     overrides: Overrides
     env: Mapping[str, str] = field(repr=False)
@@ -78,22 +80,22 @@ class Resolved:
     def with_profile(self, name: str, *, worker: bool = False) -> Resolved:
         """The same home and environment on another profile, for a child or worker.
 
-        Flags speak of the agent they were typed for, so they do not pass on; address and key do, unless the
-        other profile names an address of its own.
+        Flags speak of the agent they were typed for, so they do not pass on; address and key do, and the model below
+        what the other profile itself says, unless that names an address of its own.
 
         Args:
             name: the other profile.
-            worker: for a worker of a board, of which all flags but the tools' speak too: they stand below what the
-                profile itself says, and its own address brings its own model.
+            worker: for a worker of a board, of which all flags but the tools' speak too, below what the profile itself
+                says.
         """
         flags = self.overrides
-        passed = Overrides(profile=name, base_url=flags.base_url, api_key=flags.api_key)
+        passed = Overrides(profile=name, model=flags.model, base_url=flags.base_url, api_key=flags.api_key)
         if worker:
             passed = replace(flags, profile=name, toolsets=None)
-        other = resolve(passed, self.env, yielding=worker)
+        other = resolve(passed, self.env, yielding=True)
         if other.sources.profile.env_url or other.sources.profile.config_url:
             own = replace(passed, base_url=None, api_key=None, model=None)
-            other = resolve(own, self.env, yielding=worker)
+            other = resolve(own, self.env, yielding=True)
         return other
 
 
@@ -161,6 +163,9 @@ def resolve(
         sources=sources,
         kanban=kanban,
         profile_mode=next((mode for file in files if (mode := _mode_in(file))), None),
+        profile_model=final.model
+        if own.get("model") or sources.profile.env_url or sources.profile.config_url
+        else None,
         mode_named="mode" in values.get("approvals", {}),
         overrides=flags,
         env=variables,

@@ -106,7 +106,7 @@ class DelegationSettings(Section):
     timeout_seconds: Seconds = 900
     """Seconds a child may take when it is given no limit of its own."""
     model: str | None = None
-    """Model of children; null: the parent's."""
+    """Model of children whose profile names none; null: the parent's, on another profile that of `-m` or the home."""
 
 
 class KanbanSettings(Section):

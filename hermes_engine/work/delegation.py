@@ -336,7 +336,7 @@ class Delegation:
         model = settings.model or parent.model
         if task.profile and task.profile != parent.profile:
             base = maker.spec(name="", cwd=parent.cwd)
-            sets, model = base.toolsets, base.model
+            sets, model = base.toolsets, maker.own_model or settings.model or base.model
         depth = parent.depth + 1
         may_spawn = depth < settings.max_depth
         left = parent.limits.max_cost_usd

@@ -33,7 +33,7 @@ class FencedMaker:
 
     def __init__(self, maker: Maker, worker: Worker, taken: Callable[[], object]) -> None:
         self._maker, self._worker, self._taken = maker, worker, taken
-        self.redactor, self.own_mode = maker.redactor, maker.own_mode
+        self.redactor, self.own_mode, self.own_model = maker.redactor, maker.own_mode, maker.own_model
 
     def spec(self, *, name: str, cwd: Path, kind: str = "chat", mode: str | None = None) -> AgentSpec:
         """See `Maker.spec`."""

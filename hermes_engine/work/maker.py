@@ -31,6 +31,8 @@ class Maker(Protocol):
     redactor: Redactor
     own_mode: str | None
     """The approval mode that its profile itself names."""
+    own_model: str | None
+    """The model that its profile itself names, or that goes with an address of the profile's own."""
 
     def spec(self, *, name: str, cwd: Path, kind: str = "chat", mode: str | None = None) -> AgentSpec:
         """The spec that the settings describe."""

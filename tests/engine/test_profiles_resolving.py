@@ -166,6 +166,11 @@ def test_flags_of_one_agent_do_not_pass_to_another_profile_but_its_address_does(
     assert resolved.with_profile("plain").settings.toolsets == ("terminal", "file", "delegation")
     endpoint = resolved.with_profile("far").endpoint_for()
     assert (endpoint.base_url, endpoint.api_key) == (Y, None)
+    assert endpoint.model != "m1", "its own address does not have the flag's model"
+    write(home / "config.yaml", "model: m0\n")
+    silent = resolved.with_profile("reviewer")
+    assert (silent.endpoint_for().model, silent.profile_model) == ("m1", None), "the flag's address has its model"
+    assert resolved.with_profile("plain").profile_model == "m2"
 
 
 def test_flags_of_the_program_speak_of_a_boards_workers_below_what_their_profile_says(home: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hermes_engine.events import ToolFinished, to_json
+from hermes_engine.events import AgentFinished, ToolFinished, to_json
 from tests.conftest import Serve
 from tests.server.answers import Seen, hang, message, plain_json, status
 from tests.work.conftest import Configure, Hear
@@ -165,6 +165,19 @@ def test_f3_10_a_profile_brings_its_own_server_model_and_key(
     heard.engine.close()
     written = [path for path in isolated_home.rglob("*") if path.is_file() and path.name != ".env"]
     assert [path for path in written if key.encode() in path.read_bytes()] == []
+
+
+@pytest.mark.parametrize(("told", "asked"), [("null", "m"), ("cheap", "cheap")])
+def test_a_child_on_a_profile_that_names_no_model_has_one_the_server_knows(
+    hear: Hear, configure: Configure, told: str, asked: str
+) -> None:
+    configure(f"delegation: {{model: {told}}}\n")
+    heard = hear(by_prompt({"go": [spawn({"prompt": "child", "profile": "reviewer"}), say("ok")]}))
+    heard.ask("go")
+    task = heard.engine.tasks.start(heard.session, "mine", kind="child", profile="reviewer")
+    heard.wait(lambda: any(event.agent == task.id for event in heard.of(AgentFinished)))
+    models = {first_user(seen): seen.body["model"] for seen in heard.server.requests}
+    assert models == {"go": "m", "child": asked, "mine": "m"}
 
 
 def test_f3_8_a_profile_brings_no_tools_its_parent_lacks(hear: Hear, configure: Configure, isolated_home: Path) -> None:
