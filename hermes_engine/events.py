@@ -238,16 +238,18 @@ class AgentFinished(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardChanged(Event):
-    """A card of a board changed."""
+    """A card of a board changed: by which `verb`, to which state, and what was said of it."""
 
     board: str = ""
     card: str = ""
     status: str = ""
+    verb: str = ""
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchStarted(Event):
-    """A batch run begins; `done` counts rows settled by earlier invocations."""
+    """A batch run begins; `done` counts rows settled by earlier invocations, `cost_usd` is what those used."""
 
     name: str = ""
     folder: str = ""
@@ -255,6 +257,8 @@ class BatchStarted(Event):
     done: int = 0
     workers: int = 0
     counts: Mapping[str, int] = field(default_factory=dict)
+    cost_usd: float = 0.0
+    max_cost_usd: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

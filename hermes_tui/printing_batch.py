@@ -63,13 +63,17 @@ def shown(form: Form, clock: Callable[[], float] = time.monotonic) -> Shown:
 
 
 class Pace:
-    """How far a run is, by what this invocation has done: earlier ones say nothing about the speed now."""
+    """How far a run is, by what this invocation has done: earlier ones say nothing about the speed now.
+
+    What it has cost is of all invocations, as its cap is.
+    """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self.total = self.before = self.ended = self.in_flight = 0
         self.counts: Mapping[str, int] = {}
         self.cost = 0.0
+        self.cap: float | None = None
         self._over = False
         self._begun = clock()
 
@@ -78,6 +82,7 @@ class Pace:
         match event:
             case BatchStarted():
                 self.total, self.before, self.counts = event.total, event.done, event.counts
+                self.cost, self.cap = event.cost_usd, event.max_cost_usd
                 self._begun = self._clock()
             case RowStarted():
                 self.in_flight += 1
@@ -116,7 +121,9 @@ class Pace:
         left = self.seconds_left
         if left and not self._over and self.done < self.total:
             parts.append(_("{time} left").format(time=duration(left)))
-        if self.cost:
+        if self.cap is not None:
+            parts.append(_("${cost:.4f} of ${cap:.4f}").format(cost=self.cost, cap=self.cap))
+        elif self.cost:
             parts.append(f"${self.cost:.4f}")
         return " · ".join(parts)
 

@@ -37,6 +37,9 @@ MOST_LOSSES = 5
 UNTOLD_USAGES = 3
 """So many rows in a row without a known usage end a run that has a cap."""
 
+CAPS = ("max_cost_usd", "max_total_tokens")
+"""Options that cap what all invocations of a run use."""
+
 _PROMPT_SHOWN = 120
 _log = logging.getLogger(__name__)
 
@@ -72,8 +75,8 @@ class Crew:
     recording: Recording | None = None
     stopped_for_all: bool = False
     """The run ends because every row is refused for the same reason."""
-    capped: bool = False
-    """The run ends because a cap on what it uses is reached."""
+    capped: str = ""
+    """The option whose cap on what the run uses is reached, for which it ends."""
     untold: int = 0
     """Rows in a row whose usage, which a cap counts, the server did not tell."""
     losses: Counter[str] = field(default_factory=Counter)
@@ -232,22 +235,25 @@ class Crew:
         if not self.schedule.waiting:
             return
         if self.untold >= UNTOLD_USAGES:
-            self.stop("the server does not tell what rows use, so the cap cannot be kept; leave the cap out to go on")
-        elif reason := self.cap_reached():
-            self.capped = True
+            caps = " ".join(f"--{name} none" for name in CAPS if getattr(self.options, name) is not None)
+            self.stop(f"the server does not tell what rows use, so the cap cannot be kept; go on without it: {caps}")
+            return
+        name, reason = self.cap_reached()
+        if name:
+            self.capped = name
             self.stop(reason)
 
-    def cap_reached(self) -> str:
-        """Which cap is reached, and how far what was in flight went beyond it; "" for none."""
+    def cap_reached(self) -> tuple[str, str]:
+        """Whose option's cap is reached, and how far what was in flight went beyond it; "" for none."""
         cap, most = self.options.max_cost_usd, self.options.max_total_tokens
         if cap is None and most is None:  # asked at the end of each row, and what is used is summed over all in flight
-            return ""
+            return "", ""
         cost, tokens = self._used()
         if cap is not None and cost >= cap:
-            return f"the cost cap is reached: ${cost:.4f} of ${cap:.4f}"
+            return "max_cost_usd", f"the cost cap is reached: ${cost:.4f} of ${cap:.4f}"
         if most is not None and tokens >= most:
-            return f"the token cap is reached: {tokens:,} of {most:,}"
-        return ""
+            return "max_total_tokens", f"the token cap is reached: {tokens:,} of {most:,}"
+        return "", ""
 
     def _tell_end(self, row: Row, outcome: str, reason: str, result: RowResult | None) -> None:
         ended = result or RowResult("cancelled")

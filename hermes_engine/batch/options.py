@@ -51,6 +51,24 @@ MEANING = (
 )
 """Options that change what a row means; a change on resume is named to the person."""
 
+NO_NUMBER = "none"
+"""Instead of a number that a run may have or not: it has none from here on."""
+
+OPTIONAL_NUMBERS = (
+    "max_samples",
+    "max_tokens",
+    "temperature",
+    "timeout_seconds",
+    "max_cost_usd",
+    "max_total_tokens",
+    "max_seconds",
+    "requests_per_minute",
+    "tokens_per_minute",
+    "price_in",
+    "price_out",
+    "seed",
+)
+
 RESERVED = frozenset({"model", "messages", "tools", "stream", "n"})
 """Fields of a request that are a row's own: set from outside, the record would tell something else than was asked."""
 
@@ -90,7 +108,8 @@ class BatchOptions(BaseModel):
     reasoning_effort: ReasoningEffort | None = None
     """none, minimal, low, medium, high or xhigh; left to the server when not given."""
     resume: bool = False
-    """Go on with a run of this name: what is finished stays, failed rows run again."""
+    """Go on with a run of this name: what is finished stays, failed rows run again. Flags not given are the run's own;
+    `none` takes a number away."""
     base_url: tuple[str, ...] = ()
     """Address of an OpenAI-compatible server; given several times, or as A,B, those of one model's replicas: each row
     stays with one, and goes to another while that is down."""
@@ -164,6 +183,11 @@ class BatchOptions(BaseModel):
     """Keep the tokens of each reply and their log-probabilities, where the server tells them (vLLM, SGLang)."""
     only_failed: bool = False
     """Run only the rows that failed (`hermes batch retry`)."""
+
+    @field_validator(*OPTIONAL_NUMBERS, mode="before")
+    @classmethod
+    def _none_in_words(cls, value: Any) -> Any:
+        return None if isinstance(value, str) and value.strip().lower() == NO_NUMBER else value
 
     @field_validator("run_name")
     @classmethod
@@ -251,8 +275,9 @@ class BatchOptions(BaseModel):
         return self.output_dir / self.run_name
 
     def given(self) -> dict[str, Any]:
-        """The options that were named by the person, with their values; None names nothing."""
-        return {name: value for name in self.model_fields_set if (value := getattr(self, name)) is not None}
+        """The options that were named by the person, with their values; None names nothing but a number taken away."""
+        named = {name: getattr(self, name) for name in self.model_fields_set}
+        return {name: value for name, value in named.items() if value is not None or name in OPTIONAL_NUMBERS}
 
     def stored(self) -> dict[str, Any]:
         """The options as `run.json` keeps them: JSON values, absolute paths, no secret."""

@@ -68,6 +68,7 @@ class BatchSummary:
         counts: the run's rows by state, see `Counts.as_dict`.
         seconds: of this invocation.
         merged: whether the merged files hold all rows; else the next resume writes them.
+        capped: the option whose cap ended it: a resume under the same cap ends at once. "" for none.
     """
 
     name: str
@@ -77,6 +78,7 @@ class BatchSummary:
     counts: Mapping[str, int] = field(default_factory=dict)
     seconds: float = 0.0
     merged: bool = True
+    capped: str = ""
 
     @property
     def exit_code(self) -> int:
@@ -229,15 +231,12 @@ class BatchRun:
         books = crew.books
         self.floor.notice = ("", "")  # what was said of the beginning does not last
         self.floor.counts = counts = books.counts().as_dict()
+        name, folder, cap = setup.options.run_name, str(setup.folder.root), setup.options.max_cost_usd
+        done, workers = plan.total - len(plan.tasks), min(setup.options.num_workers, len(plan.tasks))
         self._emit(
-            BatchStarted,
-            name=setup.options.run_name,
-            folder=str(setup.folder.root),
-            total=plan.total,
-            done=plan.total - len(plan.tasks),
-            workers=min(setup.options.num_workers, len(plan.tasks)),
-            counts=counts,
-        )
+            BatchStarted, name=name, folder=folder, total=plan.total, done=done, workers=workers, counts=counts,
+            cost_usd=books.spent.cost_usd, max_cost_usd=cap,
+        )  # fmt: skip
         fault: HermesError | None = None
         ticker = asyncio.create_task(self._tick(crew, setup))
         try:
@@ -374,7 +373,7 @@ class BatchRun:
         books, writer = crew.books, crew.writer
         books.state, books.reason = ("failed", fault.line) if fault else (self._asked or "done", self._reason)
         if books.state == "stopped" and crew.capped:
-            books.reason = crew.cap_reached()  # with what rows in flight used meanwhile
+            books.reason = crew.cap_reached()[1]  # with what rows in flight used meanwhile
         merged = False
         try:
             if not self._at_once or fault is not None:
@@ -390,7 +389,7 @@ class BatchRun:
         counts = books.counts().as_dict()
         name, state, reason, seconds = setup.options.run_name, books.state, books.reason, books.seconds
         self._emit(BatchFinished, name=name, state=state, reason=reason, counts=counts, seconds=seconds)
-        return BatchSummary(name, setup.folder.root, state, reason, counts, seconds, merged)
+        return BatchSummary(name, setup.folder.root, state, reason, counts, seconds, merged, crew.capped)
 
 
 def _raise_fault(tasks: list[asyncio.Task[None]]) -> None:

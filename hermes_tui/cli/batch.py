@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
 
 import click
 
-from hermes_engine.batch.options import BatchOptions, checked
+from hermes_engine.batch.options import NO_NUMBER, BatchOptions, checked
 from hermes_engine.errors import UsageError
 from hermes_tui.cleaning import one_line
 from hermes_tui.cli.batch_data import export, feed, found_run, output_dir_option
@@ -43,10 +43,27 @@ _LAST_WORD_SECONDS = 1.5
 _REASON_SHOWN = 300
 
 
+class _NumberOrNone(click.ParamType[int | float | str]):
+    """A number, or `none`, which takes away one that a run has."""
+
+    def __init__(self, kind: type[int] | type[float]) -> None:
+        self._number = click.INT if kind is int else click.FLOAT
+        self.name = self._number.name
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | float | str:
+        """The number, or the word. Fails as wrong usage."""
+        if str(value).strip().lower() == NO_NUMBER:
+            return NO_NUMBER
+        number: int | float = self._number.convert(value, param, ctx)
+        return number
+
+
 def _type_of(annotation: Any) -> Any:
     """What click makes of a field's type."""
     if get_origin(annotation) in (Union, UnionType):
         annotation = next(item for item in get_args(annotation) if item is not type(None))
+        if annotation in (int, float):
+            return _NumberOrNone(annotation)
     if get_origin(annotation) is Literal:
         return click.Choice(get_args(annotation))
     if get_origin(annotation) is dict:
@@ -207,7 +224,10 @@ def _print_summary(summary: BatchSummary, *, quiet: bool) -> None:
         else:
             out(_("{folder}: the rows are in its batch files; --resume merges them").format(folder=summary.folder))
     where = "" if summary.folder.parent == Path("data") else f" --output_dir {shlex.quote(str(summary.folder.parent))}"
-    if counts.get("pending"):
+    if summary.capped:
+        advice = _("go on under a higher cap: hermes batch run --resume --run_name {run}{where} --{cap} …")
+        err(advice.format(run=name, where=where, cap=summary.capped))
+    elif counts.get("pending"):
         err(_("go on with: hermes batch run --resume --run_name {run}{where}").format(run=name, where=where))
     elif counts.get("failed"):
         err(_("run the failed rows again: hermes batch retry {run}{where}").format(run=name, where=where))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +47,7 @@ def merge(
     if joined.missing:
         err(_("not there, their rows are pending: shard {names}").format(names=", ".join(joined.missing)))
     if counts["pending"]:
-        where = "" if output_dir == Path("data") else f" --output_dir {output_dir}"
+        where = "" if output_dir == Path("data") else f" --output_dir {shlex.quote(str(output_dir))}"
         err(_("go on with: hermes batch run --resume --run_name {run}{where}").format(run=name, where=where))
     return 1 if counts["pending"] else 0
 

@@ -6,7 +6,7 @@ import difflib
 import json
 import re
 import shlex
-from collections.abc import Iterator
+from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,13 @@ _SEVERAL = frozenset({"base_url", "filter"})
 _FILES = frozenset({"prefill_messages_file", "work_dir"})
 _OBJECTS = frozenset({"sampling", "extra_body"})
 
+_WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
 NAMES = tuple(name for name in BatchOptions.model_fields if name not in _NOT_HERE)
 """Of the flags that there are, without the dashes."""
+
+_SWITCHES = frozenset(name for name in NAMES if BatchOptions.model_fields[name].annotation is bool)
+_SWITCHED_OFF = {f"no{between}{name}": name for name in _SWITCHES for between in ("", "_")}
 
 
 def parted(text: str) -> tuple[str, str]:
@@ -41,17 +46,18 @@ def values_of(text: str, folder: Path) -> dict[str, Any]:
         UsageError: a flag is unknown, has no value or one too many, or its value is no JSON object.
     """
     try:
-        words = iter(shlex.split(text))
+        words = deque(shlex.split(text))
     except ValueError:
         raise UsageError(_("a quote is not closed")) from None
     values: dict[str, Any] = {}
-    for word in words:
-        spelled, joined, given = word.partition("=")
-        name = _name_of(spelled)
-        if BatchOptions.model_fields[name].annotation is bool:
-            if joined:
-                raise UsageError(_("--{name} takes no value").format(name=name))
-            values[name] = True
+    while words:
+        spelled, joined, given = words.popleft().partition("=")
+        off = _SWITCHED_OFF.get(spelled[2:].replace("-", "_")) if spelled.startswith("--") else None
+        name = off or _name_of(spelled)
+        if name in _SWITCHES:
+            if not joined and words and words[0].lower() in ("true", "false"):
+                joined, given = "=", words.popleft()
+            values[name] = (_yes(name, given) if joined else True) is (off is None)
             continue
         value = given if joined else _next(words, name)
         if name in _SEVERAL:
@@ -74,8 +80,15 @@ def _name_of(word: str) -> str:
     raise UsageError(_("there is no flag {word}").format(word=word), hint=hint)
 
 
-def _next(words: Iterator[str], name: str) -> str:
-    value = next(words, None)
+def _yes(name: str, word: str) -> bool:
+    try:
+        return _WORDS[word.strip().lower()]
+    except KeyError:
+        raise UsageError(_("--{name}: {word!r} is neither true nor false").format(name=name, word=word)) from None
+
+
+def _next(words: deque[str], name: str) -> str:
+    value = words.popleft() if words else None
     if value is None or value.startswith("--"):
         raise UsageError(_("--{name} needs a value").format(name=name))
     return value

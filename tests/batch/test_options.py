@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hermes_engine.batch.options import BatchOptions, checked, taken_over
+from hermes_engine.batch.options import OPTIONAL_NUMBERS, BatchOptions, checked, taken_over
 from hermes_engine.errors import UsageError
 
 
@@ -134,6 +134,17 @@ def test_stored_options_come_back_equal(tmp_path: Path) -> None:
 def test_a_stored_option_nobody_knows_is_passed_over() -> None:
     options, changes = taken_over(checked({"run_name": "r"}), {"of_the_future": 1, "max_turns": 3})
     assert (options.max_turns, changes) == (3, [])
+
+
+def test_a_number_that_a_run_has_is_taken_away_by_none() -> None:
+    stored = checked({"run_name": "r", "max_samples": 5, "temperature": 0.5, "max_cost_usd": 1}).stored()
+    options, changes = taken_over(checked({"run_name": "r", "max_samples": "none", "temperature": " None "}), stored)
+    assert (options.max_samples, options.temperature, options.max_cost_usd) == (None, None, 1.0)
+    assert changes == ["temperature: 0.5 until now, not set from here on"]
+    optional = {
+        name for name, field in BatchOptions.model_fields.items() if field.annotation in (int | None, float | None)
+    }
+    assert optional == set(OPTIONAL_NUMBERS)
 
 
 def test_only_a_changed_meaning_is_told() -> None:

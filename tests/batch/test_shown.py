@@ -93,6 +93,14 @@ def test_f1_9_progress_and_time_left_begin_where_the_run_was() -> None:
     assert told[-1][:2] == (100, 0.0)
 
 
+def test_the_cost_is_of_all_invocations_as_its_cap_is() -> None:
+    pace = Pace(Clock(0))
+    pace.take(BatchStarted(total=2, done=1, counts=counts(1, 2), cost_usd=0.25, max_cost_usd=1))
+    pace.take(RowStarted(index=1))
+    pace.take(RowFinished(index=1, outcome="kept", counts=counts(2, 2), usage=Usage(1, 1, 0, True, 0.5, True)))
+    assert pace.line().endswith("$0.7500 of $1.0000")
+
+
 def test_a_row_that_was_cancelled_is_not_done() -> None:
     pace = Pace(Clock(0))
     pace.take(BatchStarted(total=2, counts=counts(0, 2)))

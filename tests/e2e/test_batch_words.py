@@ -52,6 +52,22 @@ def test_unknown_cost_is_not_shown_as_nothing(serve: Serve, tmp_path: Path) -> N
     assert (shown["tokens"], shown["cost"]) == ("unknown", "unknown")
 
 
+def test_a_resume_under_a_cap_that_is_reached_is_not_advised(serve: Serve, tmp_path: Path) -> None:
+    """It would end at once: what is advised has to work."""
+    server = serve(lambda seen: say("Yes.", "hm", usage={"prompt_tokens": 600, "completion_tokens": 400}))
+    dataset(tmp_path / "d.jsonl", [f"p{number}" for number in range(9)])
+    cap = ("--max_total_tokens", "2000", "--num_workers", "1")
+    done = hermes("batch", "run", *FLAGS, *cap, "--base_url", server.base_url, cwd=tmp_path)
+    assert done.err.splitlines()[-1] == (
+        "go on under a higher cap: hermes batch run --resume --run_name r --max_total_tokens …"
+    )
+    resume = ("batch", "run", "--resume", "--run_name", "r", "--plain", "--max-total-tokens")
+    assert hermes(*resume, "none", cwd=tmp_path).out.splitlines()[-2] == (
+        "kept 9 · rejected 0 · failed 0 · invalid 0 · pending 0 · total 9"
+    )
+    assert "'many' is not a valid integer" in hermes(*resume, "many", cwd=tmp_path).err
+
+
 def test_distributions_as_json(tmp_path: Path) -> None:
     told = hermes("batch", "run", "--list_distributions", "--json", cwd=tmp_path).json
     assert {name: value for name, value in told[3].items() if name != "description"} == {

@@ -10,6 +10,7 @@ import pytest
 from hermes_engine.events import BatchFinished
 from hermes_tui.commands import complete
 from hermes_tui.commands.batch import run_name
+from hermes_tui.commands.batch_flags import values_of
 from tests.server.scripted import say
 from tests.tui.command_desk import Sit, said, sit
 
@@ -81,7 +82,7 @@ def test_batch_takes_the_flags_of_a_run(sit: Sit, tmp_path: Path) -> None:
         ("--num_workers --seed 3", "--num_workers needs a value"),
         ("--num_workers many", "--num_workers: "),
         ("--num_workers 0", "--num_workers: 0 is too small"),
-        ("--record=yes", "--record takes no value"),
+        ("--record=perhaps", "--record: 'perhaps' is neither true nor false"),
         ("--sampling [1]", "--sampling: [1] is no JSON object"),
         ("--sampling nosuch.json", "No such file"),
         ("--distribution nosuch", "unknown"),
@@ -100,6 +101,15 @@ def test_wrong_flags_of_a_batch_are_named_and_nothing_begins(flags: str, says: s
     assert not desk.engine.runs.names
     assert not Path("data").exists()
     assert not server.requests
+
+
+def test_switches_of_a_batch_are_spelled_as_on_the_command_line() -> None:
+    on, off = {"record": True}, {"record": False}
+    for text in ("--record", "--record=True", "--record true", "--record=1", "--norecord=no"):
+        assert values_of(text, Path()) == on
+    for text in ("--record=False", "--record false", "--norecord", "--no-record", "--record --no_record"):
+        assert values_of(text, Path()) == off
+    assert values_of("--pull --max_cost_usd none", Path()) == {"pull": True, "max_cost_usd": "none"}
 
 
 def test_run_names_are_safe() -> None:
