@@ -77,6 +77,8 @@ def packets(script: Script, done: int, turn: int) -> list[bytes]:
         pieces: Iterable[str] = (text[at : at + script.piece] for at in range(0, len(text), script.piece))
     else:
         pieces = words(script.chunks)
+        if final and script.brief_first:  # with code in it: what colours code is loaded before anything is measured
+            pieces = [*pieces, "\n\n```python\nx = 1\n```\n"]
     call = None if final else _echo(done)
     return packed([*events(chunks(pieces, call, done)), b"data: [DONE]\n\n"], script.per_packet)
 
