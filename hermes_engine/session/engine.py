@@ -242,6 +242,23 @@ class Engine:
         self._open[saved.id] = chat
         return chat.view()
 
+    def copy_session(self, session: str, *, back: int = 0) -> tuple[str, str]:
+        """Blocks for the disk: copies an open chat with the model, mode and tools it has now, to be opened.
+
+        Args:
+            session: the chat.
+            back: how many of the last user messages the copy leaves out, each with all that followed.
+
+        Returns:
+            the copy's id, and the first message left out ("" when none is).
+
+        Raises:
+            UsageError, StateError: nothing is saved, nothing was said in it, or not so many messages.
+        """
+        if self._state is None:
+            raise StateError("nothing is saved here")
+        return self._state.copy(self.view(session), back)
+
     def _chat(self, session: str) -> Conversation:
         chat = self._open.get(session)
         if chat is None:

@@ -20,7 +20,9 @@ from hermes_engine.profiles import Resolved
 from hermes_engine.protocols import AgentSpec
 from hermes_engine.redaction import Redactor
 from hermes_engine.sandbox.orphans import end_instance, end_orphans
+from hermes_engine.settings import Overrides
 from hermes_engine.store.agents import OPEN_STATES, AgentRecord, AgentStore
+from hermes_engine.store.copies import copied
 from hermes_engine.store.instances import Instances
 from hermes_engine.store.migrations import open_state
 from hermes_engine.store.orders import ChangeWatch, Order, OrderBook
@@ -29,6 +31,7 @@ from hermes_engine.store.recordings import Recordings
 from hermes_engine.store.sessions import SessionRow, SessionStore
 from hermes_engine.tools.result import prune
 from hermes_engine.toolsets import expand
+from hermes_engine.work.view import SessionView
 
 NEWEST = 2
 """Runs of a conversation in which something new may have been recorded."""
@@ -79,6 +82,7 @@ class State:
         self.agents = AgentStore(self._database)
         self.orders = OrderBook(self._database)
         self._changes = ChangeWatch(self._database)
+        self._copies: set[str] = set()
 
         def told(notice: Notice) -> None:
             on_notice(notice.level, notice.text)
@@ -150,6 +154,23 @@ class State:
             self.sessions.set_title(session, title)
         return session
 
+    def copy(self, view: SessionView, back: int) -> tuple[str, str]:
+        """A copy of an open chat as it is now, without its last `back` user messages.
+
+        Returns:
+            its id, and the first message left out ("" when none is).
+
+        Raises:
+            UsageError: nothing was said in it, or not so many messages.
+        """
+        made, left_out = copied(self.sessions, view.id, back=back)
+        self.sessions.set_model(made, view.model)
+        self.sessions.set_toolsets(made, view.toolsets)
+        if self._resolved.overrides.mode or self.sessions.row(made).mode:
+            self.sessions.set_mode(made, view.mode)
+        self._copies.add(made)
+        return made, left_out
+
     def remembered(self, spec: AgentSpec, session: str) -> Saved:
         """What a conversation worked with and where, for one like it; it stays whose it is. Raises UsageError."""
         row = self.sessions.find(session)
@@ -189,8 +210,11 @@ class State:
         return Message("assistant", "".join(text), reasoning="".join(thought), partial=True)
 
     def _as_it_was(self, spec: AgentSpec, row: SessionRow) -> AgentSpec:
-        """The spec with what the chat had, but for what the command line names now."""
-        flags = self._resolved.overrides
+        """The spec with what the chat had, but for what the command line names now.
+
+        A copy made here has what the person chose since the program was started.
+        """
+        flags = Overrides() if row.id in self._copies else self._resolved.overrides
         changes: dict[str, Any] = {}
         if row.cwd.is_dir():
             changes["cwd"] = row.cwd

@@ -71,23 +71,18 @@ def rename(host: CommandHost, args: str) -> None:
 
 @command("fork", args="[title]", help="Copy this chat and go on in the copy", group="Chat", blocking=True)
 def fork(host: CommandHost, args: str) -> None:
-    from hermes_engine.store.copies import copied
-
-    store = host.engine.sessions()
-    made, _nothing = copied(store, host.session)
+    made, _nothing = host.engine.copy_session(host.session)
     if title := " ".join(args.split())[:200]:
-        store.set_title(made, title)
+        host.engine.sessions().set_title(made, title)
     host.run_session(resume=made)
 
 
 @command("rewind", args="[n]", help="Go back to before your last, or n-th last, message", group="Chat", blocking=True)
 def rewind(host: CommandHost, args: str) -> None:
     """The chat as it was stays saved: what is gone on with is a copy up to there. Files stay as they are."""
-    from hermes_engine.store.copies import copied
-
     if args and not (args.isdecimal() and int(args) > 0):
         raise UsageError(_("a number is needed: how many of your messages to go back"), hint="/rewind 2")
-    made, said = copied(host.engine.sessions(), host.session, back=int(args or 1))
+    made, said = host.engine.copy_session(host.session, back=int(args or 1))
     host.run_session(resume=made)
     host.set_draft(said)
 

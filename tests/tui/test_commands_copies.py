@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from hermes_tui.commands import dispatch
 from tests.conftest import Serve
 from tests.server.scripted import say
@@ -63,3 +65,28 @@ async def test_in_the_app_the_copy_is_what_is_seen_and_the_message_waits_in_the_
             "first words",
             "second words",
         ]
+
+
+@pytest.mark.parametrize("verb", ["/fork", "/rewind"])
+async def test_a_copy_works_as_the_chat_did_not_as_the_program_was_started(
+    verb: str, serve: Serve, tmp_path: Path
+) -> None:
+    server = serve([say("answer one"), say("answer two")])
+    async with live(settings(server, mode="yolo", toolsets=("terminal", "file")), tmp_path, mode="yolo") as app:
+        await app.ready()
+        await app.say("first words")
+        await app.shows("answer one")
+        await app.idle()
+        for command in ("/mode plan", "/model other", "/toolsets file"):
+            await app.say(command)
+        await app.shows("Toolsets from the next turn on: file")
+        before = app.desk.session
+        await app.say(verb)
+        await app.until(lambda: app.desk.session != before)
+        await app.say("second words")
+        await app.shows("answer two")
+        assert app.desk.engine is not None
+        view = app.desk.engine.view(app.desk.session)
+        assert (view.mode, view.model, view.toolsets) == ("plan", "other", ("file",))
+        assert server.requests[1].body["model"] == "other"
+        assert app.desk.mode == "plan"
