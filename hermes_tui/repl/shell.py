@@ -316,7 +316,8 @@ class Shell:
 
         def work() -> None:
             try:
-                view = self.engine.open_session(self.cwd, resume=resume)
+                mode = self.engine.view(self.session).mode
+                view = self.engine.open_session(self.cwd, resume=resume, mode=mode)
             except HermesError as error:
                 line = error.line
                 self.front.post(lambda: self.say("error", line))

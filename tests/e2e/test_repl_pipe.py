@@ -73,6 +73,14 @@ def test_a_message_after_a_command_of_the_disk_goes_to_the_new_chat(serve: Serve
     assert [len(seen.body["messages"]) for seen in server.requests] == [2, 2]
 
 
+def test_a_mode_chosen_stays_in_a_new_chat(serve: Serve, tmp_path: Path) -> None:
+    server = serve([call("terminal", {"command": "touch x"}), say("planned")])
+    done = shell(server.base_url, "/mode plan\n/new\ngo\n", tmp_path)
+    assert (done.code, done.out.splitlines()[-1]) == (0, "planned")
+    assert "plan mode" in server.requests[-1].last["content"]
+    assert not (tmp_path / "x").exists()
+
+
 def test_a_run_started_from_a_pipe_is_waited_for(serve: Serve, tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text('{"prompt": "a"}\n{"prompt": "b"}\n')
     server = serve([say("x", reasoning="r", delay=0.3)])
