@@ -199,7 +199,7 @@ class RunModel:
 
     def rate(self, now: float) -> float:
         """Rows settled a minute, over the last five minutes of this invocation; over all its time when it is over."""
-        if not self.at_work:
+        if not self.at_work or self.word == "queued":
             return float(self.figure("throughput", "rows_per_minute") or 0.0)
         self._grouped()
         start = max(now - RATE_SECONDS, self.began())

@@ -196,6 +196,28 @@ def test_a_row_says_how_often_it_was_tried_and_how_long_it_was_quiet() -> None:
     assert "prompt number 127" in drawing.row_line(model().rows(NOW)[0], "prompt", 100, LOOK).plain
 
 
+def test_a_failed_row_shows_its_prompt_where_its_reason_leaves_room() -> None:
+    found = {row.name[0]: row for row in model().rows(NOW, only="failed")}
+    assert "HTTP 429, tried 3×" in drawing.row_line(found[121], "all", 140, LOOK).plain
+    assert "prompt number 121" in drawing.row_line(found[121], "all", 140, LOOK).plain
+    found[121] = dataclasses.replace(found[121], words="a reason that is longer than its half of the line, " * 2)
+    told = drawing.row_line(found[121], "all", 140, LOOK).plain
+    assert "its half of the line, a reason that is longer than" in told
+    assert "prompt number" not in told
+
+
+def test_a_run_that_waits_for_others_tells_no_speed_and_no_workers() -> None:
+    told = model()
+    assert told.floor is not None
+    told.floor.begun, told.floor.workers = False, 0
+    left, right = drawing.sentence(told, NOW, LOOK)
+    assert [part.text for part in left] == ["evals-nov", "○ waits for another run", *[p.text for p in left[2:]]]
+    assert not any("/min" in part.text for part in left)
+    assert [part.text for part in right] == ["p pause", "x stop", ""]
+    told.floor.begun, told.floor.workers = True, 1
+    assert drawing.sentence(told, NOW, LOOK)[1][0].text == "1 worker + -"
+
+
 def test_a_run_elsewhere_shows_how_many_are_in_flight_but_not_which() -> None:
     told = model(here=False)
     assert (told.counters().running, told.word, told.workers, told.here) == (4, "running", 8, False)

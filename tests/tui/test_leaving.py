@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import os
 import signal
 import threading
@@ -20,8 +21,10 @@ from hermes_tui.leaving_behind import LOG, goes_on, left_words
 from hermes_tui.running import loader_of, peeked_theme
 from hermes_tui.screens import leaving
 from hermes_tui.screens.chat.sending import BACK_SECONDS
+from hermes_tui.screens.overlays.quitting import _line
 from tests.conftest import Serve
 from tests.server.scripted import Answer, Seen, hang, say
+from tests.tui.drawing import LOOK
 from tests.tui.live import live, settings
 from tests.tui.stage import StageApp, screen_text, settle, stage
 from tests.work.support import by_prompt
@@ -219,6 +222,13 @@ def test_what_cannot_be_left_working_is_said() -> None:
     assert "that turn starts it again" in words[1]
     assert "`hermes batch run --resume --run_name evals` goes on" in words[2]
     assert len(left_words(rows[:1])) == 1
+
+
+def test_a_batch_run_is_named_once() -> None:
+    run = AgentRow("c", name="evals", title="evals", kind="batch", activity="40% 16/40")
+    assert _line(run, 60, LOOK, tells=False).plain.split() == ["evals", "batch", "run", "40%", "16/40"]
+    long = dataclasses.replace(run, name="a-very-long-name-of-it", title="a-very-long-name-of-it")
+    assert "a-very-long-name-of-it" in _line(long, 90, LOOK, tells=False).plain
 
 
 async def test_esc_keeps_open_what_would_close_when_it_is_done(serve: Serve, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hermes_tui.cleaning import one_line
 from hermes_tui.presenter.batch import RunModel, TableRow
 from hermes_tui.presenter.batch_counts import Counters, state_word
 from hermes_tui.screens.batch.book import RunItem
-from hermes_tui.texts import _
+from hermes_tui.texts import _, ngettext
 from hermes_tui.widgets import chrome
 from hermes_tui.widgets.bar import Part
 from hermes_tui.widgets.look import Look
@@ -99,17 +99,18 @@ def sentence(model: RunModel, now: float, look: Look) -> chrome.Sides:
     """The run line: state, times, end, rate."""
     sign, _style = sign_of(model.word, look)
     role = {"running": "accent", "done": "good", "failed": "bad", "stopped": "bad", "killed": "bad", "nothing": "bad"}
-    spent_time = seconds_short(int(model.elapsed(now)))
+    queued = model.word == "queued"  # what it took until now is not how long it waits
+    spent_time = "" if queued else f" {seconds_short(int(model.elapsed(now)))}"
     left = [
         Part(one_line(model.name), "strong", gap=1, weight=9, shrinks=8),
-        Part(f"{sign} {state_word(model.word)} {spent_time}", role.get(model.word, "soft"), weight=9, gap=3),
+        Part(f"{sign} {state_word(model.word)}{spent_time}", role.get(model.word, "soft"), weight=9, gap=3),
     ]
     if began := model.began():
         left.append(Part(_("started {time}").format(time=_clock(began)), "soft", weight=3, gap=3))
     seconds = model.seconds_left(now)
     if seconds is not None:
         left.append(Part(_("ends ~{time}").format(time=_clock(now + seconds)), "text", weight=7, gap=3))
-    if model.at_work and (rate := model.rate(now)):
+    if model.at_work and not queued and (rate := model.rate(now)):
         left.append(Part(_("(last 5 min: {rate:.1f}/min)").format(rate=rate), "faint", weight=2, gap=1))
     reason = model.state.reason if model.state is not None else ""
     if not model.at_work and reason:
@@ -121,10 +122,11 @@ def sentence(model: RunModel, now: float, look: Look) -> chrome.Sides:
 def _handles(model: RunModel) -> list[Part]:
     """What can be done to the run, as clicks."""
     if model.here:
-        workers = _("{count} workers + -").format(count=model.workers)
+        count = model.workers
+        workers = [ngettext("{count} worker + -", "{count} workers + -", count).format(count=count)] if count else []
         pause = _("p go on") if model.paused else _("p pause")
         return [
-            Part(workers, "soft", weight=4),
+            *(Part(words, "soft", weight=4) for words in workers),
             Part(pause, "soft", "pause", weight=6),
             Part(_("x stop"), "soft", "stop", weight=5),
         ]
@@ -214,10 +216,11 @@ def row_line(row: TableRow, columns: str, width: int, look: Look) -> Text:
         str(row.tools) if row.tools or row.turns else "",
         count_short(row.tokens) if row.tokens else "",
         words,
-        "" if row.state in ("failed", "rejected") else one_line(row.prompt, 300),  # there the reason says more
+        one_line(row.prompt, 300),
     ]
     last = look.warning if row.quiet else look.bad if row.state == "failed" else look.soft
-    return _cells(cells, columns, width, [look.faint, style, *[look.text] * 4, last, look.faint], look)
+    styles = [look.faint, style, *[look.text] * 4, last, look.faint]
+    return _cells(cells, columns, width, styles, look, whole=row.state in ("failed", "rejected"))
 
 
 def _last(row: TableRow, look: Look) -> str:
@@ -231,8 +234,9 @@ def _last(row: TableRow, look: Look) -> str:
     return f"{words}, {tried}" if tried and "×" not in words else words
 
 
-def _cells(cells: list[str], columns: str, width: int, styles: list[Style], look: Look) -> Text:
-    """Cells in their columns; those without room are left out, the last one takes what is left."""
+def _cells(cells: list[str], columns: str, width: int, styles: list[Style], look: Look, *, whole: bool = False) -> Text:
+    """Cells in their columns; those without room are left out, the last one takes what is left. `whole`: the last step
+    is a reason, which says more than the prompt where both do not fit."""
     few = columns == "few" or width < 58
     widths = [6, 12, 5, *([0, 0, 0] if few else [5, 5, 5])]
     line = Text()
@@ -243,8 +247,8 @@ def _cells(cells: list[str], columns: str, width: int, styles: list[Style], look
         gap = " " * (room - Text(text).cell_len)
         number = place not in (0, 1)
         line.append(("" if not number else gap) + text, styles[place]).append(gap if not number else "").append("  ")
-    if columns == "all" and width >= ROOMY and cells[7]:
-        room = (width - line.cell_len) // 2
+    room = (width - line.cell_len) // 2
+    if columns == "all" and width >= ROOMY and cells[7] and not (whole and Text(cells[6]).cell_len > room - 2):
         words = cut(cells[6], room - 2, look.glyphs.ellipsis)
         line.append(words, styles[6]).append(" " * (room - Text(words).cell_len)).append(cells[7], styles[7])
     else:

@@ -117,6 +117,8 @@ def _line(row: AgentRow, width: int, look: Look, *, tells: bool) -> Text:
     left = Text(name.ljust(min(NAME, width // 3) + 2), look.text)
     room = width - left.cell_len - right.cell_len - 1
     title, doing = one_line(row.title), one_line(row.activity)
+    if row.kind == "batch" and title == name:
+        title = _("batch run")
     column = room if room < 30 or not doing else room * 3 // 5
     first = shorten(Text(title or doing, look.soft), column, look.glyphs.ellipsis)
     left.append_text(first)
