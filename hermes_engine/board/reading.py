@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 
 from hermes_engine.board.dialect import Changes, Dialect, Row, Transaction
 from hermes_engine.board.owners import lives
-from hermes_engine.board.reasons import Attendance, Facts, Parent, reason
+from hermes_engine.board.reasons import Attendance, Facts, Parent, reason, silence
 from hermes_engine.board.values import (
     STATES,
     Attachment,
@@ -67,6 +67,13 @@ class Reading:
         """One card with its history. Raises UnknownCard."""
         with self._snapshot() as view:
             return self._details(view, [self._one(view, card)])[0]
+
+    def strangers(self, card: str) -> tuple[str, ...]:
+        """Profiles the card names, to work or to judge it, that are not here. Raises UnknownCard."""
+        found = self.card(card)
+        known = self._profiles() if self._profiles is not None else None
+        named = dict.fromkeys(name for name in (found.assignee, found.reviewer) if name)
+        return () if known is None or found.finished else tuple(name for name in named if name not in known)
 
     def details(self, *, archived: bool = False) -> tuple[Details, ...]:
         """All cards with their history, in the order of `cards`."""
@@ -176,6 +183,7 @@ class Reading:
                 cap=self.rules.max_workers,
                 attended=attended,
                 gone=run is not None and lives(run.owner, view.now - run.heartbeat) is False,
+                silent=0.0 if run is None else silence(run, view.now, self.rules.claim_ttl_seconds),
             )
             made.append(
                 Card(

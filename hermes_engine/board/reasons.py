@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hermes_engine.board.values import WAITING, State
+from hermes_engine.board.values import WAITING, Run, State
 from hermes_engine.cleaning import one_line
+
+QUIET_SECONDS = 90.0
+"""Seconds without a sign of life after which a worker's card says so: three beats are missing then."""
 
 _LONGEST = 300
 _PARENTS_SHOWN = 5
@@ -47,6 +50,7 @@ class Facts:
         running, cap: cards at work on the board, and how many may be; None: not known.
         attended: those that dispatch this board.
         gone: whether the process that works a running card is known to be dead.
+        silent: seconds since a running card's last sign of life, where that is longer than it should be; else 0.
     """
 
     status: State
@@ -60,6 +64,14 @@ class Facts:
     cap: int | None = None
     attended: Sequence[Attendance] = ()
     gone: bool = False
+    silent: float = 0.0
+
+
+def silence(run: Run, now: float, lease: float) -> float:
+    """Seconds without a sign of life, 0 for what is usual: a worker beats by itself, a chat that claimed a card says by
+    a call that it goes on."""
+    quiet = now - run.heartbeat
+    return quiet if quiet > (min(QUIET_SECONDS, lease) if run.session else lease) else 0.0
 
 
 def reason(facts: Facts) -> str:
@@ -67,6 +79,8 @@ def reason(facts: Facts) -> str:
     if facts.status == "running" and facts.gone:
         told = "the process that worked it is gone"
         return f"{told}, it is taken over at once" if facts.attended else f"{told}; {_NOBODY}"
+    if facts.status == "running" and facts.silent:
+        return f"no sign of life for {round(facts.silent)} s: reclaim takes it back"
     if facts.status not in WAITING:
         return ""
     if facts.status == "triage":
@@ -112,4 +126,4 @@ def _for_a_worker(facts: Facts) -> str:
         return one_line(f"waits for the model's server: {takers[0]}", _LONGEST)
     if facts.cap is not None and facts.running >= facts.cap:
         return f"waits for a free worker: {facts.running} of {facts.cap} are at work"
-    return "waits for a worker"
+    return f"waits for a worker: {facts.running} at work" if facts.running else "waits for a worker"

@@ -54,9 +54,13 @@ class Verbs(Reading):
         priority: int | None = None,
         max_retries: int | None = None,
         workspace: str | None = None,
+        files: Iterable[Path] = (),
         by: str = "",
     ) -> Card:
-        """Changes what a card says; None leaves a value. A running worker keeps what it was given at its claim."""
+        """Changes what a card says; None leaves a value. A running worker keeps what it was given at its claim.
+
+        `files` are named as `attach` names them; where one is no file nothing at all is changed.
+        """
         values: dict[str, Any] = {
             "title": None if title is None else writing.title(title),
             "body": None if body is None else text(body),
@@ -66,10 +70,15 @@ class Verbs(Reading):
             "workspace": None if workspace is None else writing.workspace(workspace),
         }
         changed = {name: value for name, value in values.items() if value is not None}
-        if not changed:
-            raise UsageError("nothing to change", hint=", ".join(values))
+        named = list(files)
+        if not changed and not named:
+            raise UsageError("nothing to change", hint=", ".join([*values, "files"]).replace("_", " "))
         with self._database.write() as transaction:
             row = writing.card_row(transaction, card)
+            for file in named:
+                writing.add_file(transaction, row, file, by=by)
+            if not changed:
+                return self._one(transaction, card)
             self._set(transaction, row, **changed)
             return self._noted(transaction, row, "edit", ", ".join(changed), by)
 
@@ -86,12 +95,14 @@ class Verbs(Reading):
             return self._noted(transaction, row, "assign", name, by)
 
     def reassign(self, old: str, new: str, *, by: str = "") -> int:
-        """Follows a profile that was renamed: every open card's assignee and reviewer; how many cards changed."""
+        """Follows a profile that was renamed: every card's assignee and reviewer; how many cards changed.
+
+        Those that are done too: one that is reopened must find its profile.
+        """
         name = safe_name("profile", new)
         with self._database.write() as transaction:
             rows = transaction.all(
-                "SELECT * FROM cards WHERE finished IS NULL AND (assignee = ? OR reviewer = ?) ORDER BY number"
-                f"{transaction.dialect.locked}",
+                f"SELECT * FROM cards WHERE assignee = ? OR reviewer = ? ORDER BY number{transaction.dialect.locked}",
                 old,
                 old,
             )
@@ -108,12 +119,9 @@ class Verbs(Reading):
             writing.add_comment(transaction, row, said, author=by)
             return self._one(transaction, card)
 
-    def attach(self, card: str, path: Path, *, by: str = "") -> Card:
-        """Names a file that belongs to the card; it is not copied. UsageError when it is no file."""
-        with self._database.write() as transaction:
-            row = writing.card_row(transaction, card)
-            writing.add_file(transaction, row, path, by=by)
-            return self._one(transaction, card)
+    def attach(self, card: str, *files: Path, by: str = "") -> Card:
+        """Names files that belong to the card; they are not copied. UsageError when one is no file: none is named."""
+        return self.edit(card, files=files, by=by)
 
     def link(self, parent: str, child: str, *, by: str = "") -> Card:
         """Makes `child` wait for `parent`; returns the child. UsageError for a circle or a card that began."""

@@ -207,8 +207,7 @@ class Attempt:
             place = await planned_worktree(self._means.cwd, claim.card.id, after=earlier, otherwise=otherwise)
             self._branch, self.worker.place = place.branch, place
             return place.cwd, place
-        name = f"{claim.card.id}-{claim.run.id}"
-        return await in_thread(private_dir, self._means.folder / name), None
+        return await in_thread(_fresh_dir, self._means.folder, f"{claim.card.id}-{claim.run.id}"), None
 
     async def _beat(self) -> None:
         """Renews the claim; a worker that cannot for two thirds of its lease is stopped, its own processes first."""
@@ -295,6 +294,15 @@ class Attempt:
 
     async def _end(self, state: Failure, error: str) -> None:
         await end_run(self._hold, state, error, leaving=lambda: self._leaving)
+
+
+def _fresh_dir(under: Path, name: str) -> Path:
+    """A folder in which nobody worked: a board of this name that was deleted since counted from one, too. Blocks."""
+    place, number = under / name, 1
+    while place.exists():
+        number += 1
+        place = under / f"{name}.{number}"
+    return private_dir(place)
 
 
 async def end_run(hold: Hold, state: Failure, error: str, *, leaving: Callable[[], bool]) -> None:

@@ -61,7 +61,7 @@ class Cards:
         listed = "kanban" in spec.toolsets
         if worker is not None:
             own = worker.hold.board
-            return (*self._worker(worker), *(self._board_tools(spec, lambda: own, only_more=True) if listed else ()))
+            return (*self._worker(worker), *(self._board_tools(spec, lambda: own, worker.hold) if listed else ()))
         if not listed:
             return ()
         return (*self._board_tools(spec, self.open_board), *self._chat(spec, self._claimed.setdefault(agent, {})))
@@ -69,8 +69,9 @@ class Cards:
     # -- what an orchestrator has ---------------------------------------------------------------------------------
 
     def _board_tools(
-        self, spec: AgentSpec, opened: Callable[[], Board], *, only_more: bool = False
+        self, spec: AgentSpec, opened: Callable[[], Board], worker: Hold | None = None
     ) -> tuple[Tool, ...]:
+        """All of them, or what a `worker` whose profile lists the toolset has besides its own."""
         cards = self
 
         async def kanban_list(ctx: ToolContext, status: str | None = None, assignee: str | None = None) -> ToolResult:
@@ -97,8 +98,20 @@ class Cards:
             found = await on_board(cards.profiles)
             return _told([{"name": n, "description": text} for n, text in found], f"{len(found)} profiles")
 
-        more = tuple(make_tool(f, "kanban", "Card") for f in (kanban_list, kanban_unblock, kanban_profiles))
-        if only_more:
+        async def kanban_link(ctx: ToolContext, parent: str, child: str) -> ToolResult:
+            """Make a card wait for another.
+
+            Args:
+                parent: Card to wait for.
+                child: Card that waits.
+            """
+            if worker is not None:
+                return _card(await on_board(lambda: worker.link(parent, child)), "linked")
+            return _card(await on_board(lambda: opened().link(parent, child, by=spec.profile)), "linked")
+
+        found = (kanban_list, kanban_unblock, kanban_link, kanban_profiles)
+        more = tuple(make_tool(f, "kanban", "Card", title=_TITLES.get(f.__name__, "")) for f in found)
+        if worker is not None:
             return more
 
         async def kanban_create(
@@ -147,16 +160,7 @@ class Cards:
             """
             return _card(await on_board(lambda: opened().comment(id, text, by=spec.profile)), "noted")
 
-        async def kanban_link(ctx: ToolContext, parent: str, child: str) -> ToolResult:
-            """Make a card wait for another.
-
-            Args:
-                parent: Card to wait for.
-                child: Card that waits.
-            """
-            return _card(await on_board(lambda: opened().link(parent, child, by=spec.profile)), "linked")
-
-        own = (kanban_create, kanban_show, kanban_block, kanban_comment, kanban_link)
+        own = (kanban_create, kanban_show, kanban_block, kanban_comment)
         return (*(make_tool(f, "kanban", "Card", title=_TITLES.get(f.__name__, "id")) for f in own), *more)
 
     def _chat(self, spec: AgentSpec, held: dict[str, Hold]) -> tuple[Tool, ...]:

@@ -13,16 +13,15 @@ import time
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 
-from hermes_engine.board import BoardGone, Owner, Run, lives
+from hermes_engine.board import BoardGone, Owner
 from hermes_engine.cleaning import one_line
 from hermes_engine.errors import EndpointDown, HermesError, StateError
 from hermes_engine.events import CardChanged, Emitter, Notice
-from hermes_engine.sandbox.orphans import end_left_by
-from hermes_engine.store.instances import this_boot
 from hermes_engine.tools.pool import in_thread
 from hermes_engine.work.attempt import ENDED, TAKEN, Attempt, Means
 from hermes_engine.work.boards_pool import on_board
 from hermes_engine.work.isolated import IsolatedAttempt, Isolation
+from hermes_engine.work.remains import cleared
 
 LOOK_SECONDS = 1.0
 """Longest time between two looks at the board, for waits that lapse without a change."""
@@ -180,7 +179,14 @@ class Dispatcher:
         for event in await on_board(lambda: self.board.events(after=self._seen)):
             if event.id > self._seen:
                 self._seen = event.id
-                self._emit(CardChanged, board=self.board.slug, card=event.card, status=event.target)
+                self._emit(
+                    CardChanged,
+                    board=self.board.slug,
+                    card=event.card,
+                    status=event.target,
+                    verb=event.verb,
+                    text=event.text,
+                )
 
     async def _tend(self) -> None:
         """Says that it is here, takes cards from the dead, ends workers whose run is over."""
@@ -188,7 +194,7 @@ class Dispatcher:
         if now - self._attended > ATTEND_SECONDS or paused != self._said:
             await on_board(self.board.attend, self._owner, takes=self._only or "", paused=paused)
             self._attended, self._said = now, paused
-        await on_board(lambda: self.board.reclaim_expired(alive=_lives))
+        await on_board(lambda: self.board.reclaim_expired(alive=cleared))
         if not self._at_work:
             return
         standing = await on_board(self.board.standing, list(self._at_work))
@@ -267,12 +273,3 @@ class Dispatcher:
         tasks = [attempt.task for attempt in self._at_work.values()]
         if tasks:
             await asyncio.wait(tasks, timeout=_ENDING_SECONDS)
-
-
-def _lives(run: Run) -> bool | None:
-    """Whether a run's owner lives; what a dead one's commands left running is ended first, or it counts as living."""
-    owner = run.owner
-    verdict = lives(owner, time.time() - run.heartbeat)
-    if verdict is False and owner.boot == this_boot() and not end_left_by(owner.pid, owner.birth):
-        return True
-    return verdict

@@ -12,6 +12,7 @@ import click
 
 from hermes_engine.errors import UsageError
 from hermes_engine.paths import expanded
+from hermes_tui.cleaning import one_line
 from hermes_tui.cli.flags import Flags, takes
 from hermes_tui.cli.kanban_boards import boards, boards_of
 from hermes_tui.cli.kanban_run import plan, run, work
@@ -73,12 +74,19 @@ def _tell(board: Board, card: str, as_json: bool) -> None:
     tell(board.show(card), as_json)
 
 
+def _tell_ended(board: Board, card: str, as_json: bool) -> None:
+    """After a verb that takes a running card from its worker: what a dead one left running ends, too."""
+    from hermes_engine.work.remains import end_remains
+
+    end_remains(board, card)
+    _tell(board, card, as_json)
+
+
 def _warn_of_profile(board: Board, card: str) -> None:
     from hermes_tui.printing.streams import err
 
-    told = board.card(card)
-    if told.status == "ready" and told.reason.startswith("no profile"):
-        err(f"hermes: {told.id}: {told.reason}", style="yellow")
+    for name in board.strangers(card):
+        err(f"hermes: {board.card(card).id}: no profile {one_line(name, 100)} here", style="yellow")
 
 
 @kanban.command()
@@ -165,11 +173,9 @@ def edit(board: Board, as_json: bool, card: str, files: tuple[Path, ...], **valu
     """Change what a card says, or name files that belong to it."""
     if values["workspace"] is not None:
         values["workspace"] = _workspace(values["workspace"])
-    if not files or any(value is not None for value in values.values()):
-        board.edit(card, **values, by=person())
-    for file in files:
-        board.attach(card, file, by=person())
+    board.edit(card, **values, files=files, by=person())
     _tell(board, card, as_json)
+    _warn_of_profile(board, card)
 
 
 @kanban.command()
@@ -178,8 +184,7 @@ def edit(board: Board, as_json: bool, card: str, files: tuple[Path, ...], **valu
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 def attach(board: Board, as_json: bool, card: str, files: tuple[Path, ...]) -> None:
     """Name files that belong to a card; they are not copied."""
-    for file in files:
-        board.attach(card, file, by=person())
+    board.attach(card, *files, by=person())
     _tell(board, card, as_json)
 
 
@@ -231,7 +236,7 @@ def unlink(board: Board, as_json: bool, parent: str, child: str) -> None:
 def block(board: Board, as_json: bool, card: str, reason: tuple[str, ...]) -> None:
     """Keep a card back until it is unblocked; a worker at it stops."""
     board.block(card, " ".join(reason), by=person())
-    _tell(board, card, as_json)
+    _tell_ended(board, card, as_json)
 
 
 @kanban.command()
@@ -242,7 +247,7 @@ def block(board: Board, as_json: bool, card: str, reason: tuple[str, ...]) -> No
 def complete(board: Board, as_json: bool, card: str, result: tuple[str, ...], told: str) -> None:
     """Say that a card is done; a worker at it stops."""
     board.complete(card, told or " ".join(result), by=person())
-    _tell(board, card, as_json)
+    _tell_ended(board, card, as_json)
 
 
 @kanban.command()
@@ -261,7 +266,7 @@ def review(board: Board, as_json: bool, card: str, accept: bool, back: str | Non
         board.send_back(card, back, by=person())
     else:
         board.review(card, note, by=person())
-    _tell(board, card, as_json)
+    _tell_ended(board, card, as_json)
 
 
 def _plain(name: str, help_text: str) -> None:
@@ -269,7 +274,7 @@ def _plain(name: str, help_text: str) -> None:
 
     def act(board: Board, as_json: bool, card: str) -> None:
         getattr(board, name)(card, by=person())
-        _tell(board, card, as_json)
+        (_tell_ended if name in ("archive", "reclaim") else _tell)(board, card, as_json)
 
     act.__name__, act.__doc__ = name, help_text
     kanban.command(name)(on_board()(_card(act)))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hermes_engine.events import CardChanged, Event, to_json
+from hermes_engine.events import AgentFinished, CardChanged, Event, to_json
 from hermes_tui.cleaning import one_line
 from hermes_tui.cli.asking import sure
 from hermes_tui.cli.flags import Flags, here, resolve, takes
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 Inbox = queue.SimpleQueue[Event | None]
 _BOARD = "hermes.kanban.board"
+_WITH_REASON = ("retry", "give_up", "block", "send_back")
+"""Changes of a card of which a person wants to know why."""
 
 
 @click.command(cls=Verb)
@@ -65,9 +67,13 @@ def run(
             once=once,
             isolation=worker_process(engine.resolved, isolation),
         )
+        cards = engine.kanban.board(slug).cards() if once else ()
     if presses.count:
         err(_("hermes: interrupted; cards that were at work wait anew"))
         return 130
+    for card in cards:
+        if card.reason.startswith("no profile"):
+            err(f"hermes: {card.id}: {card.reason}", style="yellow")
     if blocked:
         told = ngettext("{n} card is blocked", "{n} cards are blocked", blocked).format(n=blocked)
         err(f"hermes: {told}: hermes kanban list --status blocked")
@@ -176,9 +182,17 @@ def _tell(inbox: Inbox) -> None:
     lines = EventLines("", answers=False, children=True)
     while (event := inbox.get()) is not None:
         if isinstance(event, CardChanged):
-            err(f"{event.card} {event.status}", style="dim")
-        for line in lines.feed(event):
+            err(_card_line(event), style="dim")
+        told = lines.feed(event)
+        if isinstance(event, AgentFinished) and event.state == "done":
+            continue  # of its turn: what became of the card says the card's line
+        for line in told:
             err(line.text, style=line.style)
+
+
+def _card_line(event: CardChanged) -> str:
+    why = f": {one_line(event.text, 300)}" if event.text and event.verb in _WITH_REASON else ""
+    return f"{event.card} {event.status}{why}"
 
 
 def _tell_events(inbox: Inbox) -> None:

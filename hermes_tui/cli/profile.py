@@ -16,7 +16,7 @@ from hermes_tui.cli.shape import Group
 from hermes_tui.commands.setup import flat, shown_value
 from hermes_tui.printing.records import out_json, out_table
 from hermes_tui.printing.streams import err, is_terminal, out
-from hermes_tui.texts import _
+from hermes_tui.texts import _, ngettext
 
 if TYPE_CHECKING:
     from hermes_engine.board import Board
@@ -134,17 +134,18 @@ def describe(name: str, text: str) -> None:
 @profile.command()
 @click.argument("name")
 @click.argument("new_name")
-def rename(name: str, new_name: str) -> None:
-    """Give a profile another name."""
+def rename(name: str, new_name: str) -> int:
+    """Give a profile another name; its cards go with it."""
     from hermes_engine.profiles import rename as change
 
     new = change(Home.from_env(), name, new_name).name
     out(_("{old} is called {new} now").format(old=name, new=new))
-    cards = 0
-    for board in _boards():
+    cards, faults = 0, list[str]()
+    for board in _boards(faults):
         cards += board.reassign(name, new, by="profile rename")
     if cards:
-        out(_("{n} open cards of the board go to {new} now").format(n=cards, new=new))
+        out(ngettext("{n} card goes to {new} now", "{n} cards go to {new} now", cards).format(n=cards, new=new))
+    return 1 if faults else 0
 
 
 @profile.command()
@@ -153,6 +154,7 @@ def rename(name: str, new_name: str) -> None:
 def delete(name: str, yes: bool) -> int:
     """Delete a profile with its keys."""
     from hermes_engine.profiles import delete as remove
+    from hermes_engine.profiles import list_profiles
     from hermes_engine.profiles.editing import own_place
 
     home = Home.from_env()
@@ -161,27 +163,35 @@ def delete(name: str, yes: bool) -> int:
         return 1
     remove(home, name)
     out(_("deleted {name}").format(name=name))
-    left = [
-        card.id
-        for board in _boards()
-        for card in board.cards()
-        if card.finished is None and name in (card.assignee, card.reviewer)
-    ]
-    if left:
-        line = _("cards still name it and wait: {cards}; give them to another: hermes kanban assign ID PROFILE")
-        err(line.format(cards=", ".join(left[:20])))
-    return 0
+    template = any(info.name == name for info in list_profiles(home))
+    faults: list[str] = []
+    for board in _boards(faults):
+        left = [card for card in board.cards() if card.finished is None and name in (card.assignee, card.reviewer)]
+        if left and template:
+            line = _("board {board}: the shipped profile of that name works {cards} now")
+        elif any(card.assignee == name for card in left):
+            line = _("board {board}: {cards} wait for that profile: hermes kanban assign ID PROFILE")
+        else:
+            line = _("board {board}: {cards} would be judged by it: hermes kanban edit ID --reviewer PROFILE")
+        if left:
+            err(line.format(board=board.slug, cards=", ".join(card.id for card in left[:20])))
+    return 1 if faults else 0
 
 
-def _boards() -> Iterator[Board]:
-    """Every board there is, open for one round of the loop."""
+def _boards(faults: list[str]) -> Iterator[Board]:
+    """Every board there is, open for one round of the loop; what is wrong with one is told, and added to `faults`."""
     from hermes_engine.board import Boards
+    from hermes_engine.errors import HermesError
     from hermes_engine.profiles import resolve
 
     boards = Boards(Home.from_env(), resolve().settings.kanban)
     for slug in boards.names():
-        with contextlib.closing(boards.open(slug, only_read=True)) as board:
-            yield board
+        try:
+            with contextlib.closing(boards.open(slug, only_read=True)) as board:
+                yield board
+        except HermesError as error:
+            faults.append(slug)
+            err(_("hermes: board {board} was not looked at: {fault}").format(board=slug, fault=error.line))
 
 
 @profile.command()

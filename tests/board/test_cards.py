@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from hermes_engine.board import Board, BoardGone, Boards, CardDraft, UnknownCard, this_owner
-from hermes_engine.board.reasons import Attendance, Facts, Parent, reason
 from hermes_engine.errors import StateError, UsageError
-from tests.board.support import HERE, Act, Open, Place, dead_owner, draft, nothing, state, tables, take
+from tests.board.support import Act, Place, dead_owner, draft, nothing, state, tables, take
 
 
 def test_a_card_keeps_what_it_is_given(board: Board) -> None:
@@ -205,12 +204,13 @@ def test_comments_and_attachments(board: Board, tmp_path: Path) -> None:
             act()
 
 
-def test_a_renamed_profile_takes_its_open_cards_along(board: Board) -> None:
-    done, opened, judged = (board.create(draft(assignee="old")).id for _ in range(3))
+def test_a_renamed_profile_takes_its_cards_along(board: Board) -> None:
+    done, opened, judged, other = (board.create(draft(assignee=name)).id for name in ("old", "old", "old", "else"))
     board.complete(done)
     board.edit(judged, reviewer="old")
-    assert board.reassign("old", "new") == 2
-    assert [board.card(card).assignee for card in (done, opened, judged)] == ["old", "new", "new"]
+    assert board.reassign("old", "new") == 3
+    assert [board.card(card).assignee for card in (done, opened, judged, other)] == ["new", "new", "new", "else"]
+    assert board.reopen(done).assignee == "new", "a reopened card finds its profile"
     assert board.card(judged).reviewer == "new"
     assert board.assign(opened, "default").assignee == "default"
 
@@ -251,72 +251,6 @@ def test_counts_and_memory(board: Board) -> None:
     board.remember("dispatching", "yes")
     board.remember("dispatching", "no")
     assert (board.recall("dispatching"), board.recall("other")) == ("no", None)
-
-
-def test_every_waiting_card_says_why(open_board: Open) -> None:
-    board = open_board(max_workers=1, retry_seconds=500)
-    lost = board.create(draft(assignee="nobody")).id
-    ready = board.create(draft()).id
-    sorted_out = board.create(draft(triage=True)).id
-    assert board.card(lost).reason == "no profile nobody here"
-    assert board.card(ready).reason == "nobody works this board: hermes kanban run"
-    assert board.card(sorted_out).reason.startswith("not sorted yet")
-    me = this_owner()
-    board.attend(me)
-    assert board.attended() == (me,)
-    assert board.card(ready).reason == "waits for a worker"
-    second = board.create(draft()).id
-    _, hold = take(board)
-    assert board.card(ready).reason == ""
-    assert board.card(second).reason == "waits for a free worker: 1 of 1 are at work"
-    hold.end("provider_error", "503 from the server")
-    assert board.card(ready).reason in (f"retry in {n} s: provider error: 503 from the server" for n in (499, 500))
-    board.leave(me)
-    board.attend(dead_owner())
-    assert board.card(second).reason.startswith("nobody works this board"), "a dead dispatcher is none"
-
-
-def test_who_works_only_some_cards_is_no_reason_to_hope_for_the_others(board: Board) -> None:
-    plain, other = board.create(draft()).id, board.create(draft(assignee="researcher")).id
-    me, second = this_owner(), this_owner()
-    board.attend(me, takes="researcher")
-    assert board.card(plain).reason == "nobody works cards of default: hermes kanban run"
-    assert board.card(other).reason == "waits for a worker"
-    board.attend(me, takes="researcher", paused={"researcher": "connection refused"})
-    assert board.card(other).reason == "waits for the model's server: connection refused"
-    board.attend(second)
-    assert (board.card(plain).reason, board.card(other).reason) == ("waits for a worker", "waits for a worker")
-    board.attend(me)
-    board.attend(second, paused={"default": "no\nway"})
-    assert board.card(plain).reason == "waits for a worker", "one of them can take it"
-    board.leave(me)
-    assert board.card(plain).reason == "waits for the model's server: no way"
-
-
-def test_a_running_card_whose_process_is_dead_says_so_and_no_read_changes_it(board: Board) -> None:
-    card = board.create(draft()).id
-    take(board, dead_owner())
-    assert board.card(card).status == "running"
-    assert board.card(card).reason == ("the process that worked it is gone; nobody works this board: hermes kanban run")
-    board.attend(this_owner())
-    assert board.card(card).reason == "the process that worked it is gone, it is taken over at once"
-    assert board.card(card).status == "running"
-    board.reclaim_expired()
-    assert (board.card(card).status, board.runs(card)[0].state) == ("ready", "lost")
-    take(board)
-    assert board.card(card).reason == "", "its owner lives"
-
-
-def test_a_reason_is_one_line_however_odd_the_text() -> None:
-    odd = Facts("blocked", said="a\nb\x1b[31m\u202e" + "x" * 900)
-    assert "\n" not in reason(odd)
-    assert len(reason(odd)) <= 300
-    assert reason(Facts("blocked")) == "blocked"
-    many = tuple(Parent(f"k{n}", "ready", False, "") for n in range(9))
-    assert reason(Facts("todo", parents=many)) == "waits for k0, k1, k2, k3, k4 and 4 more"
-    here = Facts("ready", worker="a", profiles=HERE | {"a"}, attended=(Attendance(),), cap=None)
-    assert reason(here) == "waits for a worker"
-    assert reason(Facts("done", said="old")) == ""
 
 
 def test_a_wait_on_many_states_is_spelled_out(board: Board) -> None:

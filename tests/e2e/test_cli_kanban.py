@@ -162,6 +162,27 @@ def test_a_profile_that_is_not_there_is_told_at_once_and_on_the_card() -> None:
     assert hermes("kanban", "show", "k1", "--json").json["reason"].startswith("nobody works this board")
 
 
+def test_profiles_that_are_not_there_are_told_also_of_cards_that_wait_and_of_reviewers() -> None:
+    made("first")
+    for words in (["create", "x", "--parent", "k1", "--assignee", "nosuch"], ["edit", "k1", "--reviewer", "nosuch"]):
+        done = hermes("kanban", *words)
+        assert (done.code, done.err) == (0, f"hermes: {done.rows[0][0]}: no profile nosuch here\n")
+    assert hermes("kanban", "assign", "k2", "default").err == ""
+
+
+def test_files_are_named_all_or_none_and_nothing_else_is_changed_with_a_wrong_one(tmp_path: Path) -> None:
+    made("before")
+    (tmp_path / "a").write_text("a")
+    for words in (["edit", "k1", "--title", "after", "--attach", "a", "--attach", "b"], ["attach", "k1", "a", "b"]):
+        done = hermes("kanban", *words, cwd=tmp_path)
+        assert (done.code, done.err) == (2, "hermes: b is not a file\n")
+    card = hermes("kanban", "show", "k1", "--json", "--all").json
+    assert (card["title"], card["attachments"], len(card["events"])) == ("before", [], 1)
+    assert hermes("kanban", "edit", "k1", "--title", "after", "--attach", "a", cwd=tmp_path).code == 0
+    card = hermes("kanban", "show", "k1", "--json", "--all").json
+    assert (card["title"], [file["name"] for file in card["attachments"]]) == ("after", ["a"])
+
+
 def test_boards_are_apart(isolated_home: Path) -> None:
     assert hermes("kanban", "boards", "create", "web", "--json").json["slug"] == "web"
     made("on web", "--board", "web")

@@ -83,6 +83,37 @@ def test_use_rename_delete() -> None:
     assert [row[0] for row in hermes("profile", "list").rows if row[1] == "own"] == ["default"]
 
 
+def test_a_profile_that_goes_is_told_for_each_board_and_a_template_takes_its_place(isolated_home: Path) -> None:
+    for words in (
+        ["profile", "create", "coder"],
+        ["profile", "create", "reviewer"],
+        ["kanban", "boards", "create", "b"],
+    ):
+        assert hermes(*words).code == 0
+    assert hermes("kanban", "create", "x", "--board", "b", "--assignee", "coder").code == 0
+    assert hermes("kanban", "create", "y", "--reviewer", "coder").code == 0
+    assert hermes("kanban", "create", "z", "--board", "b", "--assignee", "reviewer").code == 0
+    assert hermes("profile", "delete", "coder", "-y").err.splitlines() == [
+        "board default: k1 would be judged by it: hermes kanban edit ID --reviewer PROFILE",
+        "board b: k1 wait for that profile: hermes kanban assign ID PROFILE",
+    ]
+    gone = hermes("profile", "delete", "reviewer", "-y")
+    assert gone.err == "board b: the shipped profile of that name works k2 now\n"
+    assert hermes("kanban", "show", "k2", "--board", "b", "--json").json["reason"].startswith("nobody works this board")
+
+
+def test_a_board_that_cannot_be_read_keeps_no_other_from_following_a_rename(isolated_home: Path) -> None:
+    assert hermes("profile", "create", "a").code == 0
+    for board in ("m", "z"):
+        assert hermes("kanban", "boards", "create", board).code == 0
+        assert hermes("kanban", "create", "x", "--board", board, "--assignee", "a").code == 0
+    (isolated_home / "boards" / "m" / "kanban.db").write_bytes(b"another program's")
+    done = hermes("profile", "rename", "a", "b")
+    assert (done.code, done.out) == (1, "a is called b now\n1 card goes to b now\n")
+    assert done.err.startswith("hermes: board m was not looked at: ")
+    assert hermes("kanban", "show", "k1", "--board", "z", "--json").json["assignee"] == "b"
+
+
 @pytest.mark.parametrize(("answer", "left"), [("y", False), ("n", True), ("", True)])
 def test_delete_asks_at_a_terminal(answer: str, left: bool, isolated_home: Path) -> None:
     hermes("profile", "create", "a")

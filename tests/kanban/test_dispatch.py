@@ -199,9 +199,9 @@ def test_cards_follow_a_profile_that_is_renamed_and_are_named_when_it_goes(tmp_p
     assert hermes("profile", "create", "coder", "--description", "writes code").returncode == 0
     assert hermes("kanban", "create", "x", "--assignee", "coder").returncode == 0
     renamed = hermes("profile", "rename", "coder", "builder")
-    assert "1 open cards of the board go to builder now" in renamed.stdout
+    assert "1 card goes to builder now" in renamed.stdout
     assert json.loads(hermes("kanban", "show", "k1", "--json").stdout)["assignee"] == "builder"
     gone = hermes("profile", "delete", "builder", "-y")
     assert gone.returncode == 0
-    assert "cards still name it and wait: k1" in gone.stderr
+    assert "board default: k1 wait for that profile" in gone.stderr
     assert json.loads(hermes("kanban", "show", "k1", "--json").stdout)["reason"] == "no profile builder here"

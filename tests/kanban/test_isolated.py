@@ -12,6 +12,7 @@ import pytest
 
 from hermes_engine.board import Board, CardDraft
 from tests.conftest import Serve
+from tests.e2e.program import hermes
 from tests.kanban.shop import board_of, calls_made, finishing, first_line, of_program, run_board, told, until
 from tests.server.answers import Answer, Seen, call, hang, say, status
 
@@ -37,6 +38,22 @@ def worker_of(program: subprocess.Popen[bytes]) -> psutil.Process:
 
     until(there)
     return found[0]
+
+
+@pytest.mark.parametrize("verb", [("block", "k1", "enough"), ("archive", "k1"), ("reclaim", "k1")], ids=lambda v: v[0])
+def test_taking_a_card_from_a_worker_that_was_killed_ends_its_commands_where_nobody_works_the_board(
+    serve: Serve, work: Path, board: Board, verb: tuple[str, ...]
+) -> None:
+    board.create(CardDraft("x"))
+    program = run_board(serve(lambda seen: call("terminal", {"command": "setsid sleep 990"})), work, *PROCESS)
+    worker = worker_of(program)
+    until(lambda: of_program(worker.pid))
+    for process in (psutil.Process(program.pid), worker):
+        process.kill()
+    program.communicate(timeout=10)
+    assert of_program(worker.pid), "nobody is there who would end it"
+    assert hermes("kanban", *verb).code == 0
+    assert of_program(worker.pid) == []
 
 
 def test_each_card_is_worked_by_a_process_that_owns_its_run(serve: Serve, work: Path, board: Board) -> None:

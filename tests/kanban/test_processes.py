@@ -249,7 +249,7 @@ def test_progress_names_the_card_and_its_worker(serve: Serve, home: Path, work: 
     lines = complaint.splitlines()
     assert any("default-k1" in line and "k1 first" in line for line in lines), complaint
     assert "k1 running" in lines
-    assert "k1 blocked" in lines
+    assert "k1 blocked: no key" in lines
     assert "hermes: 1 card is blocked: hermes kanban list --status blocked" in lines
     assert "\x1b" not in complaint
 

@@ -279,6 +279,22 @@ def test_a_workers_list_is_of_its_own_board(shop: OpenShop) -> None:
     assert [card["title"] for card in json.loads(other.card("k1").result)] == ["mine"]
 
 
+def test_a_worker_whose_profile_lists_the_toolset_links_cards_under_its_run(shop: OpenShop, home: Path) -> None:
+    steps = [call("kanban_create", {"title": title}) for title in ("first", "second")]
+    steps += [call("kanban_link", {"parent": "k2", "child": "k3"}), call("kanban_complete", {"summary": "split"})]
+
+    def script(seen: Seen) -> Answer:
+        return steps[calls_made(seen)] if first_line(seen) == "Card k1: goal" else finishing(seen)
+
+    one = shop(script, toolsets=["kanban"])
+    one.board.create(CardDraft("goal"))
+    assert one.work() == 0
+    assert "kanban_link" in one.server.requests[0].tools
+    assert "kanban_claim" not in one.server.requests[0].tools
+    assert one.board.card("k3").parents == ("k2",)
+    assert [event.by for event in one.board.events(card="k3") if event.verb == "link"] == ["default"]
+
+
 def test_a_chat_keeps_what_it_claimed_when_its_model_changes(shop: OpenShop, work: Path) -> None:
     one = shop([call("kanban_claim", {"id": "k1"}), say("ok"),
                 call("kanban_request_review", {"id": "k1", "summary": "mine"}), say("ok")])  # fmt: skip

@@ -37,6 +37,27 @@ def worktree(one: Shop, **values: object) -> str:
     return one.board.create(CardDraft("x", workspace="worktree", **values)).id  # type: ignore[arg-type]
 
 
+def test_a_board_made_anew_under_its_old_name_finds_no_old_folders(shop: OpenShop) -> None:
+    def script(seen: Seen) -> Answer:
+        if calls_made(seen) == 0:
+            return call("terminal", {"command": "ls -A; touch old"})
+        return call("kanban_complete", {"summary": seen.last["content"]})
+
+    one = shop(script)
+    boards = one.engine.kanban.boards
+    folders = []
+    for _ in range(2):
+        boards.create("b")
+        one.engine.kanban.make_anew("b")
+        board = one.engine.kanban.board("b")
+        board.create(CardDraft("x"))
+        assert one.work(slug="b") == 0
+        assert "old" not in board.card("k1").result
+        folders.append(board.runs("k1")[0].workspace)
+        boards.delete("b")
+    assert folders[1] == f"{folders[0]}.2"
+
+
 def test_each_attempt_has_a_folder_of_its_own_and_is_told_the_old_one(shop: OpenShop) -> None:
     def script(seen: Seen) -> Answer:
         tries = str(seen.messages[1]["content"]).count("<attempt-")

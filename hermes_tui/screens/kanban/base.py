@@ -103,6 +103,8 @@ class KanbanBase(AgentsBase):
             note = await self.ask(f"{card.id} {shown(card.title)}", step.asks, must=step.must)
             if note is None:
                 return
+        from hermes_engine.work.remains import end_remains
+
         verb = step.verb
 
         def act(board: Board) -> None:
@@ -113,6 +115,8 @@ class KanbanBase(AgentsBase):
                 getattr(board, verb)(card.id, by=by)
             else:
                 getattr(board, verb)(card.id, note, by=by)
+            if card.run is not None:
+                end_remains(board, card.id)
 
         await self.change(act, step.done.format(card=card.id))
 

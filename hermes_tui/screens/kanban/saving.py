@@ -34,8 +34,8 @@ def edit(board: Board, card: Card, before: Written, found: Written, by: str) -> 
         board.assign(card.id, found.assignee, by=by)
     wanted = found.parent_ids()
     if wanted != before.parent_ids():
-        for parent in set(before.parent_ids()) - set(wanted):
-            board.unlink(parent, card.id, by=by)
-        for parent in wanted:
+        for parent in wanted:  # first what may be refused, so that the form can be saved again as it comes back
             if parent not in before.parent_ids():
                 board.link(parent, card.id, by=by)
+        for parent in set(before.parent_ids()) - set(wanted):
+            board.unlink(parent, card.id, by=by)
