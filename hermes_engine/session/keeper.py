@@ -13,7 +13,7 @@ from hermes_engine.session.state import State
 
 
 class StoreKeeper:
-    """See `work.maker.Keeper`. `fact` and `delivered` may be called from any thread and return at once."""
+    """See `work.maker.Keeper`. What is no coroutine may be called from any thread and returns at once."""
 
     def __init__(self, state: State, pool: Executor) -> None:
         self._state, self._pool = state, pool
@@ -42,3 +42,11 @@ class StoreKeeper:
     def fact(self, session: str, key: str, value: object) -> None:
         """Keeps one fact about a conversation."""
         self._pool.submit(self._state.keep, session, key, value)
+
+    def let_go(self, session: str) -> None:
+        """A conversation has ended here: any program may go on with it."""
+        self._pool.submit(self._state.let_go, session)
+
+    def hold(self, session: str) -> None:
+        """One that had ended goes on here after all."""
+        self._pool.submit(self._state.hold, session)

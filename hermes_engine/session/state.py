@@ -149,7 +149,7 @@ class State:
             mode=spec.mode if spec.kind != "chat" or self._resolved.mode_named else "",
             toolsets=spec.toolsets,
         )
-        self.sessions.hold(session, self.instance, self._instances.alive)
+        self.hold(session)
         if title:
             self.sessions.set_title(session, title)
         return session
@@ -176,10 +176,30 @@ class State:
         row = self.sessions.find(session)
         return Saved(row.id, self._as_it_was(spec, row), (), row.title, row.cwd)
 
+    def hold(self, session: str) -> str:
+        """Takes a conversation for this process; "" when it is, else the id of the living one that has it."""
+        return self.sessions.hold(session, self.instance, self._instances.alive)
+
+    def let_go(self, session: str) -> None:
+        """Gives a conversation back that has ended here."""
+        self.sessions.release(self.instance, session)
+
+    def _held(self, session: str, holder: str) -> UsageError:
+        """Why a conversation cannot be opened here."""
+        process = self.programs().get(holder, (0, ""))[0]
+        at_work = [record for record in self.elsewhere() if record.session == session and record.kind != "chat"]
+        if at_work:
+            return UsageError(
+                f"the chat {session} is still at work in process {process}",
+                hint=f"wait for it, or stop it: hermes tasks cancel {at_work[0].id}",
+            )
+        return UsageError(
+            f"the chat {session} is open in another Hermes, process {process}", hint="close it there first"
+        )
+
     def _reopen(self, spec: AgentSpec, row: SessionRow) -> Saved:
-        holder = self.sessions.hold(row.id, self.instance, self._instances.alive)
-        if holder:
-            raise UsageError(f"the chat {row.id} is open in another Hermes", hint="close it there first")
+        if holder := self.hold(row.id):
+            raise self._held(row.id, holder)
         if spec.kind == "chat" and row.kind != "chat":
             self.sessions.set_kind(row.id, "chat")
         messages = self.sessions.load(row.id)

@@ -144,8 +144,14 @@ class Tasks:
                 self.order("steer", record.id, {"text": text})
                 return None
             return self._run(self._again(record, text))
-        self._soon(lambda: self._open.setdefault(talk.id, talk).say(text))  # it may have ended just now
+        self._soon(partial(self._said, talk, text))
         return self._row(talk)
+
+    def _said(self, talk: Conversation, text: str) -> None:
+        if talk.id not in self._open:  # it ended just now, and was let go
+            self._open[talk.id] = talk
+            self._keeper.hold(talk.id)
+        self._open[talk.id].say(text)
 
     def retry(self, agent: str) -> AgentRow:
         """Runs an ended agent's task again from its beginning, in a new conversation. Blocks. Raises UsageError."""

@@ -310,10 +310,13 @@ class SessionStore:
             connection.execute("UPDATE sessions SET holder = ? WHERE id = ?", (instance, session))
         return ""
 
-    def release(self, instance: str) -> None:
-        """Gives back every session the instance holds."""
+    def release(self, instance: str, session: str | None = None) -> None:
+        """Gives back a session the instance holds; None: every one."""
         with self._database.write() as connection:
-            connection.execute("UPDATE sessions SET holder = '' WHERE holder = ?", (instance,))
+            connection.execute(
+                "UPDATE sessions SET holder = '' WHERE holder = ? AND (? IS NULL OR id = ?)",
+                (instance, session, session),
+            )
 
     def _near(self, wanted: str) -> str:
         rows = self.list(200)

@@ -316,13 +316,17 @@ class Delegation:
 
     def begin(self, conversation: Conversation, prompt: str | None, *, by_person: bool = True) -> None:
         """Starts an opened conversation, which is let go when it has ended."""
-        conversation.on_end = lambda: self._open.pop(conversation.id, None)
+        conversation.on_end = lambda: self._let_go(conversation)
         conversation.begin(prompt, by_person=by_person)
 
     def drop(self, conversation: Conversation) -> None:
         """Lets an opened conversation go that is not to begin after all."""
-        self._open.pop(conversation.id, None)
+        self._let_go(conversation)
         self._supervisor.finish(conversation.agent_id, Ending("cancelled", error="it was not wanted any more"))
+
+    def _let_go(self, conversation: Conversation) -> None:
+        self._open.pop(conversation.id, None)
+        self._keeper.let_go(conversation.id)
 
     def _owner(self, ctx: ToolContext) -> str:
         row = self._supervisor.row(ctx.agent)

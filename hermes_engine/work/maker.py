@@ -93,6 +93,10 @@ class Keeper(Protocol):
         """Keeps one fact about a conversation (title, usage, …)."""
         ...
 
+    def let_go(self, session: str) -> None:
+        """A conversation has ended here: any program may go on with it."""
+        ...
+
 
 class KeepsNothing:
     """A keeper where there is no store: rows of a batch run, throw-away chats."""
@@ -117,3 +121,9 @@ class KeepsNothing:
 
     def fact(self, session: str, key: str, value: object) -> None:
         """Facts are not kept."""
+
+    def let_go(self, session: str) -> None:
+        """No other program has it."""
+
+    def hold(self, session: str) -> None:
+        """Nor could."""

@@ -54,11 +54,14 @@ class Work:
         self._engine, self._inbox = engine, inbox
         self._lines: dict[str, tuple[str, EventLines]] = {}
         self._ends: dict[str, AgentFinished | None] = {}
+        self._stopped = False
 
     def add(self, row: AgentRow) -> None:
         """Follows a task from now on."""
         self._ends[row.id] = None
         self._lines[row.id] = row.name, EventLines(row.session, answers=False, children=True)
+        if self._stopped:  # while it was starting
+            self.stop()
 
     def follow(self) -> None:
         """Prints progress until every task has ended."""
@@ -90,7 +93,8 @@ class Work:
         return code
 
     def stop(self) -> None:
-        """Stops them all. Safe within a signal handler."""
+        """Stops them all, and what is added later. Safe within a signal handler."""
+        self._stopped = True
         for agent in self._ends:
             with contextlib.suppress(HermesError):
                 self._engine.stop_agent(agent)

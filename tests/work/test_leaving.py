@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import queue
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hermes_engine.errors import UsageError
 from hermes_engine.events import AgentFinished, ApprovalAsked, TextDelta, ToolFinished, ToolStarted, TurnStarted
 from hermes_engine.messages import INTERRUPTED_RESULT, closed
 from hermes_engine.store.agents import AgentStore
 from hermes_engine.store.migrations import open_state
 from hermes_engine.store.orders import OrderBook
+from hermes_tui.cli.headless import Work
 from tests.conftest import Serve
 from tests.server.answers import hang
 from tests.work.support import Heard, by_prompt, call, first_user, say, spawn
@@ -69,6 +72,31 @@ def test_a_turn_of_the_chat_that_hangs_is_cut_off_and_gone_on_with(hear: Callabl
     again.wait(lambda: again.of(AgentFinished))
     assert [m.content for m in again.engine.tasks.messages(heard.session)] == ["wait for me", "here I am"]
     assert [event.prompt for event in again.of(TurnStarted)] == [""], "no turn the person did not write"
+
+
+def test_a_chat_whose_left_turn_has_ended_is_opened_while_its_program_still_works(hear: Callable[..., Heard]) -> None:
+    begun = call("terminal", {"command": "sleep 0.5"})
+    script = by_prompt({"first": begun, "long": begun})
+    heard = hear(script, mode="auto")
+    heard.engine.tasks.start(heard.session, "long work", kind="background")
+    heard.engine.send(heard.session, "first question")
+    heard.wait(lambda: len(heard.of(ToolStarted)) == 2)
+    chat, task = sorted(heard.engine.leave(), key=lambda agent: heard.engine.tasks.record(agent).kind == "background")
+    heard.engine.close()
+    there = hear(by_prompt({"first": [begun, say("answered", first_delay=1)], "long": hang(60)}), mode="auto")
+    following = there.engine.tasks.resume(chat)
+    there.engine.tasks.resume(task)
+    here = hear(by_prompt({}), mode="auto")
+    with pytest.raises(UsageError, match=f"{heard.session} is still at work in process") as refused:
+        here.engine.open_session(here.cwd, resume=heard.session)
+    assert following.id in refused.value.hint
+    there.wait(lambda: any(event.agent == following.id for event in there.of(AgentFinished)))
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
+        with suppress(UsageError):
+            assert here.engine.open_session(here.cwd, resume=heard.session).messages[-1].content == "answered"
+            break
+    assert here.engine.tasks.elsewhere(), "the task still works there"
 
 
 def test_orders_of_another_program_are_carried_out(hear: Callable[..., Heard]) -> None:
@@ -165,3 +193,13 @@ def test_what_a_stopped_agent_used_is_unknown_not_nothing(hear: Callable[..., He
     heard.engine.stop_agent(task.id)
     heard.wait(lambda: heard.of(AgentFinished))
     assert not heard.of(AgentFinished)[-1].usage.tokens_known
+
+
+def test_a_wish_to_stop_that_comes_while_a_task_is_started_is_not_lost(hear: Callable[..., Heard]) -> None:
+    heard = hear(by_prompt({"slow": hang(60)}))
+    work = Work(heard.engine, queue.SimpleQueue())
+    task = heard.engine.tasks.start(heard.session, "slow look", kind="background")
+    work.stop()
+    work.add(task)
+    heard.wait(lambda: heard.of(AgentFinished))
+    assert heard.of(AgentFinished)[-1].state == "cancelled"
