@@ -31,7 +31,7 @@ from hermes_engine.work.conversation import Conversation, Known, Origin
 from hermes_engine.work.maker import Keeper, Maker
 from hermes_engine.work.places import Places
 from hermes_engine.work.supervisor import Ending, Supervisor
-from hermes_engine.work.tasks import Task, from_json, results_text, toolsets_for
+from hermes_engine.work.tasks import Task, from_json, named, results_text, toolsets_for
 from hermes_engine.work.worktrees import Worktree, planned_worktree
 
 MOST_AT_ONCE = 100
@@ -114,7 +114,7 @@ class Delegation:
             context: str | None = None,
             profile: str | None = None,
             model: str | None = None,
-            toolsets: list[str] | None = None,
+            toolsets: Annotated[list[str] | None, BeforeValidator(named)] = None,
             max_turns: int | None = None,
             timeout_seconds: float | None = None,
             output_schema: dict[str, Any] | None = None,

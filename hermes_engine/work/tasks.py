@@ -37,6 +37,12 @@ def from_json(value: Any) -> Any:
     return value
 
 
+def named(value: Any) -> Any:
+    """Names that came as one text instead of a list: JSON, or with commas between them."""
+    made = from_json(value)
+    return [name for part in made.split(",") if (name := part.strip())] if isinstance(made, str) else made
+
+
 class Task(BaseModel):
     """One child's work."""
 
@@ -46,7 +52,7 @@ class Task(BaseModel):
     context: str | None = None
     profile: str | None = None
     model: str | None = None
-    toolsets: Annotated[list[str] | None, BeforeValidator(from_json)] = None
+    toolsets: Annotated[list[str] | None, BeforeValidator(named)] = None
     max_turns: int | None = None
     timeout_seconds: float | None = None
     output_schema: Annotated[dict[str, Any] | None, BeforeValidator(from_json)] = None

@@ -167,6 +167,17 @@ def test_f3_10_a_profile_brings_its_own_server_model_and_key(
     assert [path for path in written if key.encode() in path.read_bytes()] == []
 
 
+@pytest.mark.parametrize("sets", ["file", "file, terminal", '["file"]', ["file"]])
+def test_toolsets_may_come_as_one_text(hear: Hear, sets: str | list[str]) -> None:
+    lone = call("spawn_agent", {"prompt": "child 1", "toolsets": sets})
+    heard = hear(by_prompt({"go": [lone, spawn({"prompt": "child 2", "toolsets": sets}), say("ok")]}))
+    heard.ask("go")
+    for seen in children(heard, "child"):
+        assert ("read_file" in seen.tools, "terminal" in seen.tools) == (True, "terminal" in sets)
+        assert "spawn_agent" not in seen.tools
+    assert len(children(heard, "child")) == 2
+
+
 @pytest.mark.parametrize(("told", "asked"), [("null", "m"), ("cheap", "cheap")])
 def test_a_child_on_a_profile_that_names_no_model_has_one_the_server_knows(
     hear: Hear, configure: Configure, told: str, asked: str
@@ -277,7 +288,7 @@ def test_f3_13_another_task_or_another_turn_begins_anew(hear: Hear) -> None:
 def test_children_on_one_profile_at_the_same_time_share_its_client(
     hear: Hear, serve: Serve, configure: Configure, isolated_home: Path
 ) -> None:
-    own = serve(by_prompt({}))
+    own = serve(by_prompt({"child": say("done", first_delay=0.5)}))  # one that ends at once asks no further
     configure("{}\n")
     folder = isolated_home / "profiles" / "checker"
     folder.mkdir(parents=True)
