@@ -112,10 +112,10 @@ def packed(lines: Sequence[bytes], per_packet: int) -> list[bytes]:
 
 
 def long_text(kind: Kind, size: int) -> str:
-    """Text of about `size` bytes that ends with `END_MARK`."""
+    """Text of about `size` bytes, in whole parts, that ends with `END_MARK`."""
     first, step, last = _BLOCKS[kind]
     count = size // len(step.format(n=0)) + 1
-    return (first + "".join(step.format(n=n) for n in range(count)))[:size].rstrip() + f"{last}\n\n{END_MARK}\n"
+    return (first + "".join(step.format(n=n) for n in range(count))).rstrip() + f"{last}\n\n{END_MARK}\n"
 
 
 @dataclass(frozen=True, slots=True)
