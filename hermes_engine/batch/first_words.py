@@ -33,7 +33,9 @@ def told_first(plan: Plan, setup: Setup, work: Path, lost: int) -> Iterator[tupl
     if lost:
         yield "warning", f"{lost} bytes of rows that were written are gone from the files; their rows run again"
     if plan.ledger.damaged:
-        yield "warning", f"{plan.ledger.damaged} unreadable lines were moved to damaged.txt; their rows run again"
+        several = f"{plan.ledger.damaged} unreadable lines were moved to damaged.txt; their rows run again"
+        one = "an unreadable line was moved to damaged.txt; its row runs again"
+        yield "warning", one if plan.ledger.damaged == 1 else several
     before = setup.stored.get("dataset", {}).get("sha256", plan.digest)
     if before != plan.digest:
         gone = plan.ledger.removed

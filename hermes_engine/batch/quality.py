@@ -94,7 +94,7 @@ def _unfinished(record: Record) -> str:
 
 def _failed_tools(record: Record) -> str:
     failed = {name: number for name, number in record.get("tool_error_counts", {}).items() if number}
-    return ", ".join(f"{name} failed {number} times" for name, number in failed.items())
+    return ", ".join(f"{name} failed {'once' if n == 1 else f'{n} times'}" for name, n in failed.items())
 
 
 def _limit(name: str, value: str) -> Judge:
@@ -102,10 +102,16 @@ def _limit(name: str, value: str) -> Judge:
         raise UsageError(f"{name}:{value} needs a whole number", hint=f"{name}:5")
     limit = int(value)
     measure = turns_in if name.endswith("turns") else characters_in
-    words = "turns" if name.endswith("turns") else "characters"
-    if name.startswith("min"):
-        return lambda record: f"{found} {words}, fewer than {limit}" if (found := measure(record)) < limit else ""
-    return lambda record: f"{found} {words}, more than {limit}" if (found := measure(record)) > limit else ""
+    words = "turn" if name.endswith("turns") else "character"
+    fewest = name.startswith("min")
+
+    def judge(record: Record) -> str:
+        found = measure(record)
+        if (found >= limit) if fewest else (found <= limit):
+            return ""
+        return f"{found} {words}{'' if found == 1 else 's'}, {'fewer' if fewest else 'more'} than {limit}"
+
+    return judge
 
 
 def turns_in(record: Record) -> int:

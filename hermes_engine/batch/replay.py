@@ -230,8 +230,8 @@ async def _rows(
     folder, known = setup.folder, tapes(setup.folder)
     places = _places(dataset, samples_of(folder), index)
     if not any(row in known for row in places):
-        which = "none of the dataset's rows" if index is None else f"row {index}"
-        raise UsageError(f"{which} is among the {len(known)} recorded ones")
+        which = "none of the dataset's rows is" if index is None else f"row {index} is not"
+        raise UsageError(f"{which} among the {len(known)} recorded ones")
     job = setup.job(work)
     redactor = Redactor(setup.resolved.secrets)
     with folder.exchanges.open("rb") as stream:

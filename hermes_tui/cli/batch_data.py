@@ -15,7 +15,7 @@ from hermes_engine.errors import HermesError, Interrupted, UnknownName, UsageErr
 from hermes_tui.cli.presses import stopping
 from hermes_tui.cli.shape import Verb
 from hermes_tui.printing.streams import OutputLost, err, out
-from hermes_tui.texts import _
+from hermes_tui.texts import _, ngettext
 
 if TYPE_CHECKING:
     from hermes_engine.batch.export.feed import Fed
@@ -71,7 +71,7 @@ def export(
         if isinstance(fault, BrokenPipeError) or fault.filename or isinstance(target, Path):
             raise
         raise OutputLost(fault) from None
-    err(_("{n} rows written").format(n=told.written))
+    err(ngettext("{n} row written", "{n} rows written", told.written).format(n=told.written))
     _tell_left_out(told.left_out)
     _tell_notes(groups)
     return 0

@@ -13,7 +13,7 @@ from hermes_tui.cli.batch_data import found_run, output_dir_option
 from hermes_tui.cli.shape import Verb
 from hermes_tui.printing.records import out_json, out_table
 from hermes_tui.printing.streams import err, out
-from hermes_tui.texts import _
+from hermes_tui.texts import _, ngettext
 
 _SHOWN = 160
 
@@ -51,7 +51,7 @@ def filter_rows(run_name: str, wanted: tuple[str, ...], output: Path | None, as_
             out(f"  {one_line(dropped.wanted)} · {head}: {one_line(row['detail'], _SHOWN)} · {one_line(row['prompt'])}")
     out(_("all together keep {kept} of {rows}").format(kept=told.kept, rows=told.rows))
     if output:
-        err(_("{n} rows written").format(n=told.kept))
+        err(ngettext("{n} row written", "{n} rows written", told.kept).format(n=told.kept))
     return 0
 
 
