@@ -126,7 +126,7 @@ class Showing:
             return _("closes the list")
         if screen.sidebar.has_focus or screen.transcript.has_focus:
             return _("goes back to the prompt")
-        if screen.tending.drawer:
+        if screen.tending.out:
             return _("closes the sidebar")
         if screen.prompt.lent:
             return _("goes back to your draft")

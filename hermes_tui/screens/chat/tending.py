@@ -19,16 +19,21 @@ if TYPE_CHECKING:
 
 
 class Tending:
-    """`drawer`: the sidebar was asked for where there is no room beside the chat."""
+    """`drawer`: the sidebar was asked for; where there is no room beside the chat it lies over it."""
 
     def __init__(self, screen: ChatScreen) -> None:
         self._screen = screen
         self.drawer = False
 
+    @property
+    def out(self) -> bool:
+        """Whether the sidebar lies over the chat."""
+        return self.drawer and self._screen.has_class("-drawer")
+
     def switch(self) -> None:
         """Shows the sidebar and gives it the keys; again: back to the prompt."""
         screen = self._screen
-        if screen.sidebar.has_focus or (self.drawer and screen.has_class("-drawer")):
+        if screen.sidebar.has_focus or self.out:
             self.close()
             screen.prompt.focus_input()
             return
@@ -38,7 +43,7 @@ class Tending:
 
     def close(self) -> bool:
         """Puts the drawer away; whether it was out."""
-        was, self.drawer = self.drawer, False
+        was, self.drawer = self.out, False
         if was:
             self._screen.fit()
         return was
