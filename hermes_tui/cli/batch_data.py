@@ -53,6 +53,7 @@ def export(
     """Write a run's rows in the form a trainer reads."""
     from hermes_engine.batch.export import FORMATS, FormOptions, form_of
     from hermes_engine.batch.export import export as write
+    from hermes_engine.batch.export.groups import NO_SCORE
 
     if form not in FORMATS:
         raise UnknownName("format", form, FORMATS)
@@ -74,7 +75,7 @@ def export(
     err(ngettext("{n} row written", "{n} rows written", told.written).format(n=told.written))
     _tell_left_out(told.left_out)
     _tell_notes(groups)
-    return 0
+    return 1 if NO_SCORE in told.left_out and not told.written else 0  # a reward that fails for every row is broken
 
 
 @click.command(cls=Verb)

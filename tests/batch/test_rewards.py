@@ -194,3 +194,9 @@ def test_what_a_reward_prints_stands_not_between_the_rows(tmp_path: Path) -> Non
     done = subprocess.run([*command, *flags], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True)
     assert [json.loads(line)["scores"] for line in done.stdout.splitlines()] == [[1.0], [1.0]]
     assert done.stderr.splitlines() == ["loaded", "hm", "hm", "2 rows written"]
+    (tmp_path / "fails.py").write_text("def score(record):\n    return record['nosuch']\n")
+    done = subprocess.run(
+        [*command, *flags[:3], "fails:score"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stdout) == (1, ""), "a reward that fails for every row is an error"
+    assert done.stderr.splitlines()[-2:] == ["0 rows written", "left out 2: no score"]

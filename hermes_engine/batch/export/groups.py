@@ -18,6 +18,9 @@ from hermes_engine.batch.job import Record
 from hermes_engine.batch.ledger import identity
 from hermes_engine.batch.rewards import NoScore, Reward, scored
 
+NO_SCORE = "no score"
+"""Why rows are left out for which the reward failed."""
+
 NAMED = 20
 """So many rows without a score are named."""
 
@@ -79,7 +82,7 @@ class Groups:
         except Unfit as reason:
             self.left_out[f"not told in this form: {reason}"] += 1
         except NoScore as reason:
-            self.left_out["no score"] += 1
+            self.left_out[NO_SCORE] += 1
             self._unscored += 1
             if self._unscored <= NAMED:
                 self.tell(f"row {record['prompt_index']}, sample {record['sample']} has no score: {reason}")
