@@ -31,7 +31,7 @@ from hermes_tui.widgets.blocks import NoticeBlock
 from hermes_tui.widgets.glyphs import choose_glyphs, motion_allowed
 from hermes_tui.widgets.highlight import CODE
 from hermes_tui.widgets.look import Look
-from hermes_tui.widgets.themes import TERMINAL, bundled_themes
+from hermes_tui.widgets.themes import TERMINAL, bundled_themes, unknown_theme
 
 if TYPE_CHECKING:
     from hermes_engine.profiles import Resolved
@@ -139,15 +139,11 @@ class HermesApp(App[int]):
         def again() -> None:
             self.run_worker(self.set_up(), group="set up", exclusive=True, exit_on_error=False)
 
-        how = await choose_model(self, self.desk)
-        if how == "ready":
+        if (how := await choose_model(self, self.desk)) == "ready":
             await self._open(await self.desk.off_loop(self.desk.load))
-            return
-        self.chat.sending.without_model(again)
-        if how == "quit":
-            self.leaving.leave_or_ask()
-        elif how == "interrupt":
-            self.leaving.once()
+        else:
+            self.chat.sending.without_model(again)
+            self.leaving.closed_by(how)
 
     def _apply(self, resolved: Resolved) -> None:
         """Takes over what the settings say of the interface."""
@@ -168,9 +164,7 @@ class HermesApp(App[int]):
         self.hearing.begin()
         CODE.start(desk.pool, self.hearing.recolour)
         await self.chat.opened(view)
-        theme = resolved.settings.ui.theme
-        odd = [] if theme in self._themes else [_("ui.theme: there is no theme {name}").format(name=repr(theme))]
-        for line in [*resolved.warnings, *odd]:
+        for line in [*resolved.warnings, *unknown_theme(resolved.settings.ui.theme)]:
             self.chat.say(NoticeBlock(line, "warning"))
         desk.branch = await desk.off_loop(lambda: git_branch(desk.cwd))
         await self.chat.sending.load_history()

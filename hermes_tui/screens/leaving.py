@@ -44,10 +44,13 @@ class Leaving:
             words = _("Ctrl+C again to quit, stopping {count}") if count else _("Ctrl+C again to quit")
             sending.remark(words.format(count=count))
 
-    def once(self) -> None:
-        """A Ctrl+C that closed what stood before everything else: again within three seconds leaves."""
-        self._pressed = time.monotonic()
-        self._chat.sending.remark(_("Ctrl+C again to quit"))
+    def closed_by(self, how: str) -> None:
+        """What stood before everything else was closed by Ctrl+D ("quit"), or by a first Ctrl+C ("interrupt")."""
+        if how == "quit":
+            self.leave_or_ask()
+        elif how == "interrupt":
+            self._pressed = time.monotonic()
+            self._chat.sending.remark(_("Ctrl+C again to quit"))
 
     def leave_or_ask(self) -> None:
         """Leaves; while something runs, after the question what shall become of it."""

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from textual.color import Color
 from textual.theme import BUILTIN_THEMES, Theme
 
+from hermes_tui.texts import _
+
 MIN_CONTRAST = 4.5
 """WCAG AA for small text."""
 
@@ -119,6 +121,11 @@ def bundled_themes() -> dict[str, Theme]:
         ),
     ]
     return {theme.name: theme for theme in [*own, *(BUILTIN_THEMES[name] for name in _BORROWED)]}
+
+
+def unknown_theme(name: str) -> list[str]:
+    """What to say of a theme's name in the settings: nothing when there is one of that name."""
+    return [] if name in bundled_themes() else [_("ui.theme: there is no theme {name}").format(name=repr(name))]
 
 
 def palette_of(theme: Theme) -> Palette:
