@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from hermes_engine.tools import shell_danger as danger
-from hermes_engine.tools import shell_disks, shell_secrets, shell_signals, shell_ssh
+from hermes_engine.tools import shell_disks, shell_own, shell_secrets, shell_signals, shell_ssh
 from hermes_engine.tools.shell_danger import NOTHING, Finding, Grounds, Level, Words, worst
 from hermes_engine.tools.shell_parse import Command, Script, parse
 from hermes_engine.tools.shell_reading import only_reads, runs_its_input
@@ -96,9 +96,15 @@ class Judge:
         findings = [NOTHING]
         if name in self._script.functions:  # where it is none, the program of that name runs
             findings.append(Finding(Level.PLAIN, f"{name} is a function of its own"))
-        own = self._special(name, rest, command)
-        findings.append(self._ordinary(name, rest, command) if own is None else own)
-        return worst([*findings, danger.files_of(name, rest, self._grounds)])
+        # a program that lies elsewhere may still be the one of that name: trusted no more, feared no less
+        for known_as in dict.fromkeys((name, Path(name).name or name)):
+            own = self._special(known_as, rest, command)
+            findings.append(self._ordinary(known_as, rest, command) if own is None else own)
+            findings.append(danger.files_of(known_as, rest, self._grounds))
+            findings.append(shell_secrets.read_through(known_as, rest, self._grounds))
+            if loosening := shell_own.called(known_as, rest):
+                findings.append(loosening)
+        return worst(findings)
 
     def _special(self, name: str, rest: Words, command: Command) -> Finding | None:
         """Programs that run other commands, and those with checks of their own."""
@@ -108,7 +114,7 @@ class Judge:
             return self._shell(rest, command)
         if name in INTERPRETERS and name not in ("awk", "gawk"):
             return self._interpreter(name, rest, command)
-        if name in ("eval", "trap", "su", "ssh"):
+        if name in ("eval", "trap", "su", "ssh", "alias"):
             return self._ssh(rest) if name == "ssh" else self._text_runner(name, rest)
         if name in ("source", "."):
             return self._run_file(rest[:1], command)
@@ -131,7 +137,9 @@ class Judge:
             return Finding(Level.FORBIDDEN, "it formats a disk")
         if name in RISKY:
             return Finding(Level.RISKY, f"{name}: {RISKY[name]}")
-        if name in ("cd", "pushd") and rest and rest[-1].known:
+        if name == "cd" and not danger.targets_of(rest):
+            self._grounds.enter(str(self._grounds.protected.user_homes[0]))
+        elif name in ("cd", "pushd") and rest and rest[-1].known:
             self._grounds.enter(rest[-1].text)
         if name in FETCHERS:
             self._fetched |= danger.fetched(name, rest, command.writes)
@@ -230,7 +238,7 @@ class Judge:
         return Finding(Level.PLAIN, f"{name} can do anything")
 
     def _text_runner(self, name: str, rest: Words) -> Finding:
-        """`eval`, `trap`, `su -c`: words that are a command text."""
+        """`eval`, `trap`, `su -c`, `alias`: words that are a command text."""
         if name == "trap" and (not rest or rest[0].text in ("-", "", "-l", "-p")):
             return NOTHING
         words = rest
@@ -245,6 +253,8 @@ class Judge:
         )
         if not words:
             return floor
+        if name == "alias":
+            return worst([floor, *(self._text(Word(word.text.partition("=")[2])) for word in words)])
         return worst([floor, self._text(Word(" ".join(word.text for word in words)))])
 
     def _ssh(self, rest: Words) -> Finding:

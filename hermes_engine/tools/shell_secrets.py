@@ -6,13 +6,15 @@ import itertools
 import re
 from collections.abc import Iterable
 
-from hermes_engine.tools.shell_danger import NOTHING, Finding, Grounds, Level, Words, worst
+from hermes_engine.tools.shell_danger import NOTHING, Finding, Grounds, Level, Words, has_option, targets_of, worst
 from hermes_engine.tools.shell_parse import Command
 from hermes_engine.tools.shell_tables import LOOKS_ONLY, program_of
 from hermes_engine.tools.shell_words import Word
 
 _MOST_NAMES = 300
 _NAMES = re.compile(r"-i?(?:name|path|wholename|regex)")
+_ONLY_KNOWN_THEN = re.compile(r"\$\{[^}]*\}?|\$\w*|\{[^{}]*\}")
+"""What stands in a name for a part that the shell fills in: a variable, the beginning of a substitution, `{a,b}`."""
 
 
 def opens(words: Words) -> bool:
@@ -33,6 +35,22 @@ def searched(words: Words, grounds: Grounds) -> Finding:
         folders = [place for root in roots if root.known for place in grounds.places(root.text)]
         if any(grounds.protected.may_find(folder, name) for folder in folders):
             return Finding(Level.RISKY, f"it reads what it finds as {value.text}, which can be a file with credentials")
+    return NOTHING
+
+
+def read_through(name: str, words: Words, grounds: Grounds) -> Finding:
+    """What it means that a program looks for text in folders, hidden files too: a home folder as a whole holds keys."""
+    if name in ("grep", "egrep", "fgrep", "zgrep"):
+        deep = has_option(words, "rR", "recursive", "dereference-recursive")
+    else:
+        short = "".join(word.text[1:] for word in words if re.match(r"-[^-]", word.text))
+        deep = name == "rg" and (has_option(words, ".", "hidden") or short.count("u") > 1)
+    if not deep:
+        return NOTHING
+    named = targets_of(words)
+    for word in named if len(named) > 1 else [Word(".")]:
+        if word.known and any(map(grounds.protected.is_root_or_home, grounds.places(word.text))):
+            return Finding(Level.RISKY, f"it reads through {word.text}, where credentials lie")
     return NOTHING
 
 
@@ -60,8 +78,14 @@ def passed_on(text: str, commands: Iterable[Command], grounds: Grounds) -> Findi
     if not any(opens(item.words) and not all(word.known for word in item.words) for item in commands):
         return NOTHING
     home = str(grounds.protected.user_homes[0])
-    bare = re.sub(r"(?<![\w/])(?:~(?=/)|\$HOME\b|\$\{HOME\})", lambda match: home, re.sub(r"['\"\\]", "", text))
-    names = dict.fromkeys(name for name in re.split(r"[\s=;|&()<>`]+", bare) if "/" in name or "." in name)
+    unquoted = re.sub(r"['\"\\]", "", text).replace("`", "$ ")
+    bare = re.sub(r"(?<![\w/])(?:~(?=/)|\$HOME\b|\$\{HOME\})", lambda match: home, unquoted)
+    split = [_ONLY_KNOWN_THEN.sub("*", name) for name in re.split(r"[\s=;|&()<>]+", bare)]
+    names = dict.fromkeys(name for name in split if "/" in name or "." in name)
+    parted = [name.rpartition("/") for name in names]
+    names |= {folder: None for folder, _, last in parted if folder and "*" in last}
+    if home in bare:
+        names |= {f"{home}/{name}": None for name in split if name and name[0] not in "/~-"}
     findings = [grounds.reading(Word(name, "*" in name)) for name in itertools.islice(names, _MOST_NAMES)]
     if len(names) > _MOST_NAMES:
         findings.append(Finding(Level.PLAIN, "it names too many files to look at"))

@@ -17,7 +17,7 @@ _USUAL_FOLDERS = frozenset(map(Path, ("/bin", "/usr/bin", "/usr/local/bin", "/sb
 def program_of(word: str) -> str:
     """The name of a program: `/usr/bin/git` is git, `./git` is nobody we know and stays as it is."""
     path = Path(word)
-    return path.name if "/" not in word or path.parent in _USUAL_FOLDERS else word
+    return path.name if "/" in word and path.parent in _USUAL_FOLDERS else word
 
 
 @dataclass(frozen=True, slots=True)
