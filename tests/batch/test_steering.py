@@ -111,13 +111,15 @@ def test_fewer_workers_take_effect_as_rows_end(serve: Serve, tmp_path: Path) -> 
 
 def test_failed_rows_run_again_in_the_run_at_work(serve: Serve, tmp_path: Path) -> None:
     dataset(tmp_path / "prompts.jsonl", ["a", "bad", "worse", "slow"])
-    broken = True
+    broken, again = True, 0.0
 
     def script(seen: Seen) -> Answer:
         prompt = prompt_of(seen)
         if prompt == "slow":
             return hang(60) if broken else slow(0)
-        return status(400, {"error": {"message": f"no {prompt}"}}) if broken and prompt != "a" else slow(0)
+        if not broken or prompt == "a":
+            return slow(0)
+        return status(400, {"error": {"message": f"no {prompt}"}}, delay=again)
 
     server = serve(script)
     with at_work(tmp_path, server, num_workers=4) as work:
@@ -126,7 +128,7 @@ def test_failed_rows_run_again_in_the_run_at_work(serve: Serve, tmp_path: Path) 
         assert work.order("retry", {(0, 0), (1, 0)}) == 1, "a kept row is not run again"
         work.until(lambda: work.run.floor.counts["kept"] == 2)
         assert work.run.floor.counts["failed"] == 1
-        broken = True
+        broken, again = True, 1.0  # time to ask for it twice
         assert work.order("retry") == 1
         assert work.order("retry") == 0, "it waits or runs already"
         work.until(lambda: sum(prompt_of(seen) == "worse" for seen in server.requests) == 2)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Mapping
 
 from hermes_engine.board import WAITING, Board, Card, lives
 from hermes_engine.board.moves import legal
+from hermes_engine.board.reasons import silence
 from tests.board.support import state
 
 
@@ -14,7 +16,7 @@ def right(board: Board) -> None:
     """Asserts everything below of a board that nobody writes to now."""
     now = state(board)
     what_runs_has_exactly_one_owner(board, now)
-    who_waits_says_why_and_rests_where_it_should(now)
+    who_waits_says_why_and_rests_where_it_should(now, board.rules.claim_ttl_seconds)
     every_move_is_in_the_table(board, now)
 
 
@@ -24,11 +26,13 @@ def what_runs_has_exactly_one_owner(board: Board, now: Mapping[str, Card]) -> No
     assert sorted(run.card for run in board.open_runs()) == running
 
 
-def who_waits_says_why_and_rests_where_it_should(now: Mapping[str, Card]) -> None:
-    """Who does not wait says nothing; `todo` and `ready` follow from the parents; nothing waits for itself."""
+def who_waits_says_why_and_rests_where_it_should(now: Mapping[str, Card], lease: float) -> None:
+    """Who does not wait, nor gives no sign of life, says nothing; `todo` and `ready` follow from the parents; nothing
+    waits for itself.
+    """
     for card in now.values():
-        gone = card.run is not None and lives(card.run.owner, 0) is False
-        assert bool(card.reason) is (card.status in WAITING or gone), card
+        lost = card.run is not None and (lives(card.run.owner, 0) is False or silence(card.run, time.time(), lease))
+        assert bool(card.reason) is bool(card.status in WAITING or lost), card
         waits = any(now[parent].finished is None for parent in card.parents)
         if card.status in ("todo", "ready"):
             assert card.status == ("todo" if waits else "ready"), card
