@@ -44,7 +44,7 @@ def test_a_row_runs_again_without_its_model(serve: Serve, tmp_path: Path) -> Non
     assert len(server.requests) == asked
     assert {path: path.read_bytes() for path in done.folder.iterdir()} == before
     assert list(tmp_path.glob("hermes-rows-*")) == []
-    with pytest.raises(UsageError, match="^row 7 is not among the 2 recorded ones$"):
+    with pytest.raises(UsageError, match=r"^row 7 is not among the 2 recorded ones$"):
         again(tmp_path, 7)
 
 
