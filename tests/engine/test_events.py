@@ -26,6 +26,7 @@ BY_TYPE: dict[str, st.SearchStrategy[Any]] = {
     "str": TEXT,
     "int": st.integers(0, 10**9),
     "float": st.floats(0, 1e9),
+    "float | None": st.none() | st.floats(0, 1e9),
     "bool": st.booleans(),
     "tuple[str, ...]": st.lists(TEXT, max_size=3).map(tuple),
 }
