@@ -51,6 +51,21 @@ def test_a_board_is_looked_at_worked_answered_and_left(tmp_path: Path, isolated_
     assert hermes("kanban", "list").rows[0][1] == "done"
 
 
+def test_keys_that_arrive_together_are_obeyed_in_their_order_in_a_form(tmp_path: Path, isolated_home: Path) -> None:
+    """A slow line hands on many keys at once."""
+    with AppTerminal("-m", "demo", columns=80, rows=24, cwd=tmp_path) as terminal:
+        terminal.shows("/ for commands")
+        terminal.press("\x1b3")
+        terminal.shows("/kanban GOAL")
+        terminal.press("n")
+        terminal.shows("New card")
+        assert "default, orchestrator, reviewer" in terminal.screen
+        terminal.send("Tx\x7fítulo\tuna\ndos\tyo\x15nadie\t12\x1b[D3\x13")
+        terminal.shows("k1 is on the board")
+    card = hermes("kanban", "show", "k1", "--json").json
+    assert (card["title"], card["body"], card["assignee"], card["priority"]) == ("Título", "una\ndos", "nadie", 132)
+
+
 PLAN = {
     "cards": [
         {"title": "Informe sobre cachés", "body": "Compara tres", "assignee": "researcher"},

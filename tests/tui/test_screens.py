@@ -229,6 +229,14 @@ async def test_a_list_says_when_nothing_fits_and_may_take_what_was_typed() -> No
         await pilot.press(*"zzz", "enter")
         await settle(pilot)
         assert got == [None, "zzz"]
+        app.push_screen(Picker("Pick", [Item("alpha", "alpha")], typed=True), got.append)
+        await settle(pilot)
+        await pilot.press(*"alp")
+        await settle(pilot)
+        assert "as you typed it" in screen_text(app)
+        await pilot.press("down", "enter")
+        await settle(pilot)
+        assert got == [None, "zzz", "alp"], "what begins like a row can be taken too"
 
 
 async def test_a_list_is_clicked() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from rich.text import Text
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
@@ -18,14 +19,16 @@ from textual.widgets import Input, Static
 from hermes_tui.screens.steady import SteadyModal
 from hermes_tui.texts import _
 from hermes_tui.widgets.cards import shown
+from hermes_tui.widgets.field import Field
 from hermes_tui.widgets.prompt.area import Area
+from hermes_tui.widgets.prompt.prompt import NEWLINE_KEYS
 
 STYLES = [Path(__file__).parents[1] / "overlays" / "overlays.tcss", Path(__file__).with_name("kanban.tcss")]
 
 
 def field(value: str, name: str) -> Input:
     """A field of one line."""
-    made = Input(value, id=name, classes="field", compact=True, select_on_focus=False)
+    made = Field(value, id=name, classes="field", compact=True, select_on_focus=False)
     made.cursor_blink = False
     return made
 
@@ -103,7 +106,10 @@ class CardForm(SteadyModal[Written | None]):
     AUTO_FOCUS = "#title-field"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,ctrl+c", "close", _("Close"), show=False, id="form.close", priority=True),
-        Binding("ctrl+s", "save", _("Save"), show=False, id="form.save", priority=True),
+        Binding("ctrl+s", "save", _("Save"), show=False, id="form.save"),
+        # at once, so that what is typed right after it goes to the next field
+        Binding("tab", "app.focus_next", _("Next field"), show=False, id="form.next", priority=True),
+        Binding("shift+tab", "app.focus_previous", _("Field before"), show=False, id="form.previous", priority=True),
     ]
 
     def __init__(
@@ -127,6 +133,7 @@ class CardForm(SteadyModal[Written | None]):
         self._profiles = ", ".join(profiles)
         self.body = Area(id="body-field")
         self.body.take_paste = self._paste
+        self.body.take_key = self._newline
 
     def compose(self) -> ComposeResult:
         labels = {
@@ -154,6 +161,12 @@ class CardForm(SteadyModal[Written | None]):
 
     def _paste(self, text: str) -> None:
         self.body.insert(text.replace("\r\n", "\n").replace("\r", "\n"))
+
+    def _newline(self, event: events.Key) -> bool:
+        """The prompt's keys for a new line work here, too."""
+        if event.key in NEWLINE_KEYS:
+            self.body.insert("\n")
+        return event.key in NEWLINE_KEYS
 
     def written(self) -> Written:
         """What stands there now; the title as it was where it was not touched."""

@@ -21,6 +21,7 @@ from textual.widgets import Input, Static
 from hermes_tui.cleaning import one_line
 from hermes_tui.screens.steady import SteadyModal
 from hermes_tui.texts import _
+from hermes_tui.widgets.field import Field
 from hermes_tui.widgets.look import look_of
 from hermes_tui.widgets.rows import list_row, shorten, spread
 
@@ -155,7 +156,7 @@ class Picker(SteadyModal[str | None]):
     def compose(self) -> ComposeResult:
         with Vertical(id="card"):
             yield Static(Text(self._title), id="title", markup=False)
-            narrow = Input(placeholder=_("type to narrow"), id="filter", compact=True)
+            narrow = Field(placeholder=_("type to narrow"), id="filter", compact=True)
             narrow.cursor_blink = False
             yield narrow
             yield self._list
@@ -171,6 +172,10 @@ class Picker(SteadyModal[str | None]):
         """Narrows the rows."""
         words = event.value.lower().split()
         found = [item for item in self._items if all(word in f"{item.label} {item.detail}".lower() for word in words)]
+        typed = event.value.strip()
+        if self._typed and found and typed and typed not in [item.id for item in self._items]:
+            found.append(Item(typed, typed, _("as you typed it")))
+            self._list.styles.height = min(max(len(found), self._list.size.height), 22)
         self._list.show(found)
         none = _("0 of {count}. Esc closes.").format(count=len(self._items))
         taken = _("Enter takes what you typed") if self._typed else none
