@@ -76,7 +76,7 @@ def test_ids_are_never_used_again(place: Place) -> None:
     again.close()
 
 
-def test_12_4_a_circle_is_refused_and_the_board_unchanged(board: Board) -> None:
+def test_f12_4_a_circle_is_refused_and_the_board_unchanged(board: Board) -> None:
     first, second, third = (board.create(draft()).id for _ in range(3))
     board.link(first, second)
     board.link(second, third)
@@ -100,7 +100,7 @@ def test_a_link_makes_wait_and_unlinking_lets_go(board: Board) -> None:
         board.link(parent, child)
 
 
-def test_5_10_a_child_goes_on_when_all_parents_are_done_and_says_what_keeps_it(board: Board) -> None:
+def test_f5_10_a_child_goes_on_when_all_parents_are_done_and_says_what_keeps_it(board: Board) -> None:
     first, second = board.create(draft()).id, board.create(draft()).id
     child = board.create(draft(parents=(first, second, first[1:]))).id
     assert board.card(child).reason == f"waits for {first}, {second}"
@@ -113,7 +113,7 @@ def test_5_10_a_child_goes_on_when_all_parents_are_done_and_says_what_keeps_it(b
     assert board.card(child).status == "ready"
 
 
-def test_5_10_an_archived_parent_counts_only_when_it_was_done(board: Board) -> None:
+def test_f5_10_an_archived_parent_counts_only_when_it_was_done(board: Board) -> None:
     done, dropped = board.create(draft()).id, board.create(draft()).id
     child = board.create(draft(parents=(done, dropped))).id
     board.complete(done)
@@ -142,7 +142,7 @@ def test_reopening_a_parent_takes_its_children_back(board: Board) -> None:
     assert board.card(child).status == "todo"
 
 
-def test_5_9_a_persons_block_holds_until_it_is_lifted_by_hand(board: Board) -> None:
+def test_f5_9_a_persons_block_holds_until_it_is_lifted_by_hand(board: Board) -> None:
     parent = board.create(draft()).id
     child = board.create(draft(parents=(parent,))).id
     board.block(child, "wait for the lawyer", by="ana")

@@ -77,7 +77,7 @@ def test_a_worker_tells_what_it_does_and_where(board: Board) -> None:
     assert run.heartbeat - run.started > 90
 
 
-def test_5_5_an_old_run_cannot_write_into_the_new_one(board: Board) -> None:
+def test_f5_5_an_old_run_cannot_write_into_the_new_one(board: Board) -> None:
     board.create(draft())
     old, first = take(board)
     board.reclaim("k1")
@@ -106,7 +106,7 @@ def test_5_5_an_old_run_cannot_write_into_the_new_one(board: Board) -> None:
 
 
 @pytest.mark.parametrize("verb", ["archive", "block", "complete", "review", "reclaim"])
-def test_5_8_a_card_that_is_moved_while_it_runs_takes_its_worker_the_word(board: Board, verb: str) -> None:
+def test_f5_8_a_card_that_is_moved_while_it_runs_takes_its_worker_the_word(board: Board, verb: str) -> None:
     board.create(draft())
     _, hold = take(board)
     moved = {
@@ -123,7 +123,7 @@ def test_5_8_a_card_that_is_moved_while_it_runs_takes_its_worker_the_word(board:
     assert (board.runs("k1")[0].state, board.card("k1")) == ("stopped", moved)
 
 
-def test_5_14_created_ids_must_be_the_workers_own(board: Board) -> None:
+def test_f5_14_created_ids_must_be_the_workers_own(board: Board) -> None:
     board.create(draft("root", assignee="researcher"))
     board.create(draft("foreign", assignee="nobody"))
     _, hold = take(board)
@@ -147,7 +147,7 @@ def test_a_worker_that_finishes_with_a_no_keeps_the_children_back(board: Board) 
     assert nothing(board)
 
 
-def test_5_1_tries_are_bounded_and_the_last_text_stays(board: Board) -> None:
+def test_f5_1_tries_are_bounded_and_the_last_text_stays(board: Board) -> None:
     board.create(draft())
     for text in ("one", "two", "I am done, I think"):
         take(board)[1].end("failed", text)
@@ -183,7 +183,7 @@ def test_waits_double(open_board: Open) -> None:
             transaction.change("UPDATE cards SET retry_at = 0")
 
 
-def test_5_2_the_servers_failures_are_not_the_workers(board: Board) -> None:
+def test_f5_2_the_servers_failures_are_not_the_workers(board: Board) -> None:
     board.create(draft())
     for state in ("failed", "provider_error", "provider_error", "failed", "lost", "lost", "stopped", "stopped"):
         take(board)[1].end(state, "503" if state == "provider_error" else "x")
@@ -201,7 +201,7 @@ def test_a_stopped_run_is_no_try_and_waits_for_nothing(open_board: Open) -> None
     assert (board.card("k1").status, board.card("k1").retry_at) == ("ready", 0)
 
 
-def test_5_3_a_claim_whose_owner_lives_is_extended_not_taken(board: Board) -> None:
+def test_f5_3_a_claim_whose_owner_lives_is_extended_not_taken(board: Board) -> None:
     board.create(draft())
     claim, hold = take(board)
     shift(board, 100_000)
@@ -232,7 +232,7 @@ def test_an_owner_on_another_machine_is_judged_by_its_lease_alone(board: Board) 
     assert "no sign of life for 901 s" in board.runs("k1")[0].error
 
 
-def test_5_4_a_new_claim_is_judged_by_its_own_heartbeat(board: Board) -> None:
+def test_f5_4_a_new_claim_is_judged_by_its_own_heartbeat(board: Board) -> None:
     board.create(draft())
     take(board, foreign_owner())
     shift(board, 3600)
@@ -263,7 +263,7 @@ def test_a_lost_run_is_a_bounded_try_too(board: Board) -> None:
     assert board.card("k1").reason == "worker lost after 3 tries: its process is gone"
 
 
-def test_5_13_identity_is_more_than_pid_and_host_name() -> None:
+def test_f5_13_identity_is_more_than_pid_and_host_name() -> None:
     me = this_owner()
     assert lives(me, 0) is True
     assert lives(replace(me, host="renamed"), 1e9) is True, "a host name says nothing"
@@ -277,7 +277,7 @@ def test_5_13_identity_is_more_than_pid_and_host_name() -> None:
     assert this_owner(me.token) == me
 
 
-def test_5_20_runs_tell_their_history(board: Board) -> None:
+def test_f5_20_runs_tell_their_history(board: Board) -> None:
     board.create(draft())
     take(board)[1].end("failed", "no luck")
     take(board)[1].complete("42")

@@ -39,7 +39,7 @@ def rounds(processes: list[subprocess.Popen[str]], count: int) -> None:
             assert process.stdout.readline() == '"done"\n', process.stderr and process.stderr.read()
 
 
-def test_5_6_of_eight_claimers_one_wins_a_hundred_times(place: Place) -> None:
+def test_f5_6_of_eight_claimers_one_wins_a_hundred_times(place: Place) -> None:
     with closing(place.open()) as board:
         claimers = place.spawn(CLAIMERS, count=8)
         for number in range(100):
@@ -59,7 +59,7 @@ say(ids)
 """
 
 
-def test_5_7_of_eight_creators_with_one_key_all_get_one_card(place: Place) -> None:
+def test_f5_7_of_eight_creators_with_one_key_all_get_one_card(place: Place) -> None:
     with closing(place.open()) as board:
         creators = place.spawn(CREATORS, count=8)
         rounds(creators, 20)

@@ -36,6 +36,24 @@ def test_the_agents_are_a_key_away(serve: Serve, tmp_path: Path, key: str) -> No
         assert server.open_requests == 1
 
 
+def test_f3_17_keys_are_answered_while_twenty_children_start(serve: Serve, tmp_path: Path, isolated_home: Path) -> None:
+    isolated_home.mkdir(mode=0o700)
+    (isolated_home / "config.yaml").write_text("delegation: {max_concurrent: 20}\n")
+    names = [f"child {number}" for number in range(20)]
+    server = serve(by_prompt({"split": [spawn(*names), say("x")], "child": hang(60)}))
+    with app(server, cwd=tmp_path, columns=120) as terminal:
+        terminal.shows(READY)
+        terminal.press(*"split it", "enter")
+        terminal.when(lambda: server.open_requests > 1)
+        for typed in ("o", "on", "one", "one ", "one w", "one wo", "one wor", "one word"):
+            terminal.press(typed[-1])
+            terminal.shows(f"❯ {typed}".rstrip(), 2)
+        terminal.when(lambda: server.open_requests == 20)
+        terminal.press("escape")
+        terminal.when(lambda: server.open_requests == 0, 2)
+        terminal.shows("❯ one word")
+
+
 def test_five_at_work_are_interrupted_by_a_kill_with_all_they_had_done(serve: Serve, tmp_path: Path) -> None:
     steps = [call("terminal", {"command": "echo one step"}), hang(60)]
     server = serve(by_prompt({"split": [spawn("child a", "child b"), say("x")], "child": steps, "task": steps}))
@@ -65,6 +83,7 @@ def test_after_a_storm_of_sizes_the_sidebar_stands_where_it_belongs(serve: Serve
         terminal.shows(READY)
         terminal.press(*"split it", "enter")
         terminal.shows("● alpha")
+        terminal.shows("0/2 ended")
         before = [line.partition("│")[0] for line in terminal.screen.split("\n")]
         for columns in (80, 200, 60, 120):
             terminal.resize(columns, 36)

@@ -28,8 +28,8 @@ def test_every_key_is_documented_with_its_default() -> None:
     assert documented == dict(defaults())
 
 
-def test_no_key_is_without_effect() -> None:
-    """Faults 2.7: what is accepted is read somewhere."""
+def test_f2_7_no_key_is_without_effect() -> None:
+    """What is accepted is read somewhere."""
     code = "\n".join(
         path.read_text()
         for package in ("hermes_engine", "hermes_tui")

@@ -72,6 +72,14 @@ async def test_f4_3_f4_6_states_and_one_notice_for_each_job(sandbox: LocalSandbo
         sandbox.job("p9")
 
 
+async def test_f4_8_a_command_that_says_nothing_goes_on(sandbox: LocalSandbox, tmp_path: Path) -> None:
+    """There is no clean-up of what is merely quiet."""
+    job = await sandbox.start("sleep 1.2; echo late", cwd=tmp_path, env={})
+    assert (await sandbox.wait(job.id, 0.8)).state == "running"
+    ended = await sandbox.wait(job.id, 10)
+    assert (ended.state, ended.output) == ("done", "late\n")
+
+
 async def test_f4_7_f3_2_background_commands_end_with_the_sandbox(sandbox: LocalSandbox, tmp_path: Path) -> None:
     ended: list[Job] = []
     sandbox.on_job_end = ended.append
