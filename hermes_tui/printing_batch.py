@@ -25,6 +25,13 @@ PLAIN_EVERY = 5.0
 """Seconds between two plain lines, at least."""
 
 _LIVE_PER_SECOND = 4
+_BAR = 20
+_BAR_FROM = 60
+"""Columns of a terminal from which on a bar stands before the line."""
+
+_MATTERS = {"kept": 7, "failed": 5, "rejected": 4, "invalid": 2, "pending": 0}
+"""What is pending follows from the first figure."""
+
 _STYLES: Mapping[str, Style] = {"warning": "yellow", "error": "red"}
 
 
@@ -110,26 +117,43 @@ class Pace:
             return None
         return (self._clock() - self._begun) / self.ended * max(0, self.total - self.done)
 
-    def line(self) -> str:
-        """Counts, speed and time left on one line."""
-        parts = [f"{self.done}/{self.total}", *counted(self.counts)]
+    def line(self, room: int | None = None) -> str:
+        """Counts, speed and time left on one line; in so much `room` what matters least is left out."""
+        parts = self._parts()
+        while room is not None and len(parts) > 1 and len(_joined(parts)) > room:
+            parts.remove(min(parts, key=lambda part: part[0]))
+        return _joined(parts)
+
+    def _parts(self) -> list[tuple[int, str]]:
+        """What there is to tell, each with how much it matters."""
+        parts = [(9, f"{self.done}/{self.total}")]
+        parts += [(_MATTERS[name], words) for name, words in named_counts(self.counts)]
         if self.in_flight:
-            parts.append(_("{n} in flight").format(n=self.in_flight))
+            parts.append((1, _("{n} in flight").format(n=self.in_flight)))
         elapsed = self._clock() - self._begun
         if self.ended and elapsed > 0:
-            parts.append(_("{n:.1f} a minute").format(n=60 * self.ended / elapsed))
+            parts.append((3, _("{n:.1f} a minute").format(n=60 * self.ended / elapsed)))
         left = self.seconds_left
         if left and not self._over and self.done < self.total:
-            parts.append(_("{time} left").format(time=duration(left)))
+            parts.append((8, _("{time} left").format(time=duration(left))))
         if self.cap is not None:
-            parts.append(_("${cost:.4f} of ${cap:.4f}").format(cost=self.cost, cap=self.cap))
+            parts.append((6, _("${cost:.4f} of ${cap:g}").format(cost=self.cost, cap=self.cap)))
         elif self.cost:
-            parts.append(f"${self.cost:.4f}")
-        return " · ".join(parts)
+            parts.append((6, f"${self.cost:.4f}"))
+        return parts
+
+
+def _joined(parts: list[tuple[int, str]]) -> str:
+    return " · ".join(words for _weight, words in parts)
 
 
 def counted(counts: Mapping[str, int]) -> list[str]:
     """Counts in words, those of nothing left out."""
+    return [words for _name, words in named_counts(counts)]
+
+
+def named_counts(counts: Mapping[str, int]) -> list[tuple[str, str]]:
+    """The same, each with its name."""
     names = {
         "kept": _("kept"),
         "rejected": _("rejected"),
@@ -137,7 +161,7 @@ def counted(counts: Mapping[str, int]) -> list[str]:
         "invalid": _("invalid"),
         "pending": _("pending"),
     }
-    return [f"{word} {counts[name]}" for name, word in names.items() if name == "kept" or counts.get(name)]
+    return [(name, f"{word} {counts[name]}") for name, word in names.items() if name == "kept" or counts.get(name)]
 
 
 def duration(seconds: float) -> str:
@@ -218,6 +242,7 @@ class LiveLine:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._pace = Pace(clock)
         self._bar: Progress | None = None
+        self._left = 0
         self._task: TaskID | None = None
 
     def __call__(self, event: Event) -> None:
@@ -228,18 +253,20 @@ class LiveLine:
             out(opening(event))
             self._open()
         if self._bar is not None and self._task is not None and not isinstance(event, Notice):
-            self._bar.update(self._task, completed=self._pace.done, line=self._pace.line())
+            room = self._bar.console.width - self._left
+            self._bar.update(self._task, completed=self._pace.done, line=self._pace.line(room))
         if isinstance(event, BatchFinished):
             self.close()
 
     def _open(self) -> None:
+        from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn
 
-        self._bar = Progress(
-            BarColumn(bar_width=20),
-            TextColumn("{task.fields[line]}", markup=False),
-            refresh_per_second=_LIVE_PER_SECOND,
-        )
+        console = Console()
+        bar = [BarColumn(bar_width=_BAR)] if console.width >= _BAR_FROM else []
+        self._left = _BAR + 1 if bar else 0
+        line = TextColumn("{task.fields[line]}", markup=False)
+        self._bar = Progress(*bar, line, console=console, refresh_per_second=_LIVE_PER_SECOND)
         self._task = self._bar.add_task("", total=max(1, self._pace.total), completed=self._pace.done, line="")
         self._bar.start()
 

@@ -98,7 +98,26 @@ def test_the_cost_is_of_all_invocations_as_its_cap_is() -> None:
     pace.take(BatchStarted(total=2, done=1, counts=counts(1, 2), cost_usd=0.25, max_cost_usd=1))
     pace.take(RowStarted(index=1))
     pace.take(RowFinished(index=1, outcome="kept", counts=counts(2, 2), usage=Usage(1, 1, 0, True, 0.5, True)))
-    assert pace.line().endswith("$0.7500 of $1.0000")
+    assert pace.line().endswith("$0.7500 of $1")
+
+
+def test_a_narrow_line_keeps_what_matters_most() -> None:
+    clock = Clock(0.0)
+    pace = Pace(clock)
+    told = counts(12, 61, rejected=6, failed=9, invalid=1)
+    pace.take(BatchStarted(total=61, done=1, counts=counts(0, 61, invalid=1), max_cost_usd=10))
+    for number in range(30):
+        pace.take(RowStarted(index=number))
+    clock.now += 30
+    for number in range(27):
+        pace.take(RowFinished(index=number, outcome="kept", counts=told, usage=Usage(1, 1, 0, True, 0.001, True)))
+    assert pace.line() == (
+        "28/61 · kept 12 · rejected 6 · failed 9 · invalid 1 · pending 33 · 3 in flight · 54.0 a minute · 37 s left · "
+        "$0.0270 of $10"
+    )
+    assert pace.line(80) == "28/61 · kept 12 · rejected 6 · failed 9 · 37 s left · $0.0270 of $10"
+    assert pace.line(45) == "28/61 · kept 12 · 37 s left · $0.0270 of $10"
+    assert pace.line(3) == "28/61"
 
 
 def test_a_row_that_was_cancelled_is_not_done() -> None:
