@@ -6,6 +6,7 @@ complete, every tool call is one line, thinking is one short line.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -23,6 +24,8 @@ from hermes_tui.texts import _, ngettext
 _BESIDE = (events.BatchStarted, events.BatchFinished, events.AgentStarted, events.AgentFinished)
 """Events that have a session of their own."""
 
+_TIME = re.compile(r"[\d.]+ s")
+"""A summary that is a time: how long the tool itself took, without what it waited for an answer."""
 MARKS = {"ok": "▸", "error": "✗", "denied": "✗", "cancelled": "✗"}
 
 
@@ -121,7 +124,7 @@ class EventLines:
             parts.append(one_line(event.display.summary, 120))
         elif not good:
             parts.append(event.status)
-        if event.seconds >= 0.1:
+        if event.seconds >= 0.1 and not _TIME.fullmatch(event.display.summary):
             parts.append(f"{event.seconds:.1f} s")
         yield Line(f"{MARKS.get(event.status, '✗')} {'  '.join(parts)}", "dim" if good else "yellow")
 
@@ -173,9 +176,8 @@ class EventLines:
         if not self.answers:
             return
         if event.status != "ok":
-            yield Line(
-                f"✗ {_(event.status)}: {one_line(event.error)}" if event.error else f"✗ {_(event.status)}", "red"
-            )
+            why = f": {one_line(event.error)}" if event.error not in ("", event.status) else ""
+            yield Line(f"✗ {_(event.status)}{why}", "red")
         yield Line("")
 
     def _say(self, line: str) -> Iterator[Line]:

@@ -29,6 +29,7 @@ class Asking:
         self._shell = shell
         self.waiting: dict[str, Asked] = {}
         self._shown_at = 0.0
+        self._answered = ""
 
     def hear(self, event: Event) -> None:
         """Keeps what waits; prints the one whose turn it is."""
@@ -79,6 +80,7 @@ class Asking:
         if time.monotonic() - self._shown_at < ANSWER_DELAY_SECONDS:
             self._shell.say("error", _("A question came up just now; press Enter again to answer it."))
             return False
+        self._answered = request.request
         if not self._shell.engine.answer(request.request, answer) and request.agent == self._shell.watch.agent:
             self._shell.watch.answer(request.request, answer)
         return True
@@ -96,10 +98,13 @@ class Asking:
 
     @property
     def prompt(self) -> str:
-        """The words before the cursor: who asks what, and how it is answered; "" when nothing waits."""
-        if not self.waiting:
+        """The words before the cursor: who asks what, and how it is answered; "" when nothing waits.
+
+        What has just been answered is not asked again meanwhile.
+        """
+        request = next(iter(self.waiting.values()), None)
+        if request is None or request.request == self._answered:
             return ""
-        request = next(iter(self.waiting.values()))
         who = "" if self._own(request) else f"{self._asker(request)}: "
         if isinstance(request, ApprovalAsked):
             choices = _("1 yes  2 session  3 no  4 always") if request.rule else _("1 yes  3 no")

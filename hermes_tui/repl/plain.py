@@ -122,7 +122,7 @@ class PlainFront:
                 self._asked = True
                 self._wanted.release()
             return
-        words = shell.prompt() if shell.asking.waiting or not shell.busy else ""
+        words = shell.prompt() if shell.asking.prompt or not shell.busy else ""
         if words and words != self._prompted and self._work.empty():
             out(ascii_marks(words), end="")
             self._prompted = words

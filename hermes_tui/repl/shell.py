@@ -214,6 +214,9 @@ class Shell:
         self.asking.hear(event)
         if isinstance(event, TurnFinished) and event.session == self.session and not event.parent_run:
             self.failed += event.status != "ok"
+            if event.status != "ok" and (count := len(self.engine.queued(self.session))):
+                words = ngettext("{n} queued stays", "{n} queued stay", count).format(n=count)
+                self.front.put([Line(f"· {words}: /queue send, /queue clear", "dim")])
         elif isinstance(event, BatchFinished):
             counts = event.counts
             self.failed += event.state != "done" or bool(counts.get("failed") or counts.get("invalid"))

@@ -147,6 +147,33 @@ def test_an_approval_changes_the_prompt_and_is_answered_there(serve: Serve, tmp_
         assert server.requests[-1].last["content"] == "perhaps"
 
 
+def test_a_stopped_turn_says_what_becomes_of_what_was_queued(serve: Serve, tmp_path: Path) -> None:
+    server = serve([hang(60), say("told")])
+    with shell(server.base_url, "--linear", cwd=tmp_path) as terminal:
+        terminal.until("/quit leaves")
+        terminal.line("first")
+        server.wait_until(lambda: len(server.requests) == 1)
+        terminal.line("second")
+        terminal.until("queued: second")
+        terminal.send("\x03")
+        terminal.until("1 queued stays: /queue send, /queue clear")
+        terminal.line("/queue send")
+        terminal.until("told")
+    assert server.requests[-1].last["content"].endswith("second")
+
+
+def test_a_question_answered_is_not_asked_again(serve: Serve, tmp_path: Path) -> None:
+    server = serve([call("terminal", {"command": "touch made; sleep 0.5"}), say("done", first_delay=0.5)])
+    with shell(server.base_url, "--linear", cwd=tmp_path) as terminal:
+        terminal.until("/quit leaves")
+        terminal.line("make it")
+        terminal.until("4 always >")
+        time.sleep(0.5)
+        terminal.line("1")
+        terminal.until("done")
+        assert terminal.text.count("4 always >") == 1
+
+
 def test_a_refusal_tells_the_model_why(serve: Serve, tmp_path: Path) -> None:
     server = serve([call("terminal", {"command": "touch made"}), say("all right")])
     with shell(server.base_url, cwd=tmp_path) as terminal:

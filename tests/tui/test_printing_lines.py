@@ -95,6 +95,17 @@ def test_a_tool_call_is_one_line() -> None:
     assert feed(EventLines("s", starts=True), fed[0]) == ["▸ Run pytest -q …"]
 
 
+def test_one_time_stands_behind_a_command_that_waited_for_a_yes() -> None:
+    display = Display("Run", "touch x", "0.0 s", "command")
+    done = events.ToolFinished(session="s", run="r", call_id="c", name="terminal", seconds=9.0, display=display)
+    assert feed(EventLines("s"), done) == ["▸ Run touch x  0.0 s"]
+
+
+def test_a_stopped_turn_says_so_once() -> None:
+    ended = events.TurnFinished(session="s", run="r", status="cancelled", error="cancelled")
+    assert feed(EventLines("s"), ended) == ["✗ cancelled", ""]
+
+
 def test_other_chats_are_not_printed() -> None:
     lines = EventLines("s")
     assert feed(lines, events.TextDelta(session="other", text="no\n")) == []
