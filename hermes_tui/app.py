@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from textual import events
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.filter import NoColor
@@ -21,6 +22,7 @@ from textual.filter import NoColor
 from hermes_engine.errors import HermesError
 from hermes_tui import running
 from hermes_tui.desk import Desk, Start, git_branch, warm_up
+from hermes_tui.keystrokes import Keystrokes, Passed
 from hermes_tui.screens.chat import STYLES, ChatScreen
 from hermes_tui.screens.hearing import Hearing
 from hermes_tui.screens.host import Host
@@ -75,6 +77,7 @@ class HermesApp(App[int]):
             self.register_theme(item)
         self._begin_in(name)
         self.animation_level = "none"
+        self._keystrokes = Keystrokes(self, super().on_event)
         self.failure: HermesError | None = None
         self.host = Host(self, desk)
         self.chat = self.host.chat = ChatScreen(desk, self.host)
@@ -176,6 +179,16 @@ class HermesApp(App[int]):
         gc.set_threshold(20_000, 20, 50)
 
     # Keys
+
+    async def on_event(self, event: events.Event) -> None:
+        if isinstance(event, (events.Key, events.Paste)) and not event.is_forwarded:
+            await self._keystrokes.take(event)
+        else:
+            await super().on_event(event)
+
+    async def on_passed(self, message: Passed) -> None:
+        """A key has been dealt with."""
+        await self._keystrokes.passed(message)
 
     def action_screen(self, name: str, goal: str = "") -> None:
         """Goes to a screen, see `Switching.go`."""

@@ -109,3 +109,26 @@ def test_at_40_columns_a_question_opens_at_its_top_and_is_read_before_it_is_answ
         terminal.press("1")
         terminal.shows("Read it to its end first")
         assert not (tmp_path / "file-number-0").exists()
+
+
+def test_keys_that_arrive_together_mean_what_they_mean_one_by_one(serve: Serve, tmp_path: Path) -> None:
+    server = serve(by_prompt({"split": [spawn("alpha reads", "beta reads"), say("all in")], "": hang(60)}))
+    with app(server, "--mode", "auto", cwd=tmp_path, columns=120) as terminal:
+        terminal.shows(READY)
+        terminal.press(*"split it", "enter")
+        terminal.when(lambda: len(server.requests) == 3)
+        terminal.press("\x1b2")
+        terminal.shows("Enter open")
+        terminal.send("/fix")
+        terminal.shows("/fix▏")
+        terminal.press("escape")
+        terminal.shows("● beta")
+        terminal.send("mfix it")
+        terminal.shows("❯ fix it")
+        terminal.press("escape", "escape", "\x1b1")
+        terminal.shows("Esc stops")
+        terminal.press("ctrl+t")
+        terminal.shows("Enter open · Space last words")
+        terminal.send("mexit now")
+        terminal.shows(" exit now")
+        assert server.open_requests == 2, "nothing was stopped"

@@ -96,6 +96,8 @@ class AgentScreen(AgentsBase):
         self.prompt.label = one_line(item.name)
         self.prompt.redraw()
         self.prompt.set_draft(self.book.drafts.get(item.session, ""))
+        if purpose == "say":  # what is typed next is for it, also before its conversation is there
+            self.action_say()
         self.draw()
         self.run_worker(self._open(item, purpose), exclusive=True, group="open", exit_on_error=False)
 
@@ -105,8 +107,6 @@ class AgentScreen(AgentsBase):
             self.asking.offer(block)
         if purpose == "answer":
             self.action_answer()
-        elif purpose == "say":
-            self.action_say()
         elif purpose == "changes":
             self.action_changes()
         self.draw()
