@@ -120,7 +120,9 @@ class EventLines:
     def tool_finished(self, event: events.ToolFinished) -> Iterator[Line]:
         good = event.status == "ok"
         parts = [_title(event.display)]
-        if event.display.summary:
+        if event.status == "denied" and event.text:
+            parts.append(one_line(event.text, 200))
+        elif event.display.summary:
             parts.append(one_line(event.display.summary, 120))
         elif not good:
             parts.append(event.status)

@@ -208,6 +208,7 @@ def test_nobody_is_asked_and_what_is_risky_is_denied_with_the_reason(serve: Serv
     server = serve([call("terminal", {"command": "rm -rf keep"}), say("I may not")])
     done = ask(server.base_url, "-q", "x", cwd=tmp_path)
     assert (done.code, done.out) == (0, "I may not\n")
+    assert "not run: it deletes folders with all they hold; it needs a yes, and nobody is here to answer" in done.err
     assert (tmp_path / "keep" / "file").exists()
     assert server.requests[1].last["role"] == "tool"
 

@@ -101,6 +101,13 @@ def test_one_time_stands_behind_a_command_that_waited_for_a_yes() -> None:
     assert feed(EventLines("s"), done) == ["▸ Run touch x  0.0 s"]
 
 
+def test_what_was_denied_says_why() -> None:
+    display = Display("Run", "rm -rf x", "not run", "command")
+    why = "not run: it deletes folders with all they hold; it needs a yes, and nobody is here to answer"
+    done = events.ToolFinished(session="s", run="r", call_id="c", status="denied", display=display, text=why)
+    assert feed(EventLines("s"), done) == [f"✗ Run rm -rf x  {why}"]
+
+
 def test_a_stopped_turn_says_so_once() -> None:
     ended = events.TurnFinished(session="s", run="r", status="cancelled", error="cancelled")
     assert feed(EventLines("s"), ended) == ["✗ cancelled", ""]
