@@ -25,6 +25,9 @@ FRAMED, BARE = 5, 3
 WHO = 12
 """Cells a worker's name takes at most."""
 
+COUNTED = 6
+"""Cells a time that runs on has for itself, so that the name beside it keeps its length: `● 4m02`."""
+
 
 @dataclass(frozen=True, slots=True)
 class CardFace:
@@ -135,12 +138,16 @@ def _sign(face: CardFace, look: Look) -> tuple[str, Style]:
 def _second(face: CardFace, width: int, look: Look) -> Text:
     glyphs = look.glyphs
     sign, style = _sign(face, look)
-    parts = [Text(cut(shown(face.who), WHO, glyphs.ellipsis), look.soft)] if face.who else []
-    time = seconds_short(int(face.seconds)) if face.sign in ("running", "needs") else age_short(face.seconds)
-    parts.append(Text().append(f"{sign} " if sign else "", style).append(time, look.faint))
-    if face.priority:
-        parts.append(Text(f"p{face.priority}", look.soft))
+    counting = face.sign in ("running", "needs")
+    time = seconds_short(int(face.seconds)) if counting else age_short(face.seconds)
+    since = Text().append(f"{sign} " if sign else "", style).append(time, look.faint)
+    room = width - 2 - max(since.cell_len, COUNTED if counting else 0)  # the time is never cut for a name
+    parts = [Text(cut(shown(face.who), max(2, min(WHO, room)), glyphs.ellipsis), look.soft)] if face.who else []
+    parts.append(since)
     room = width - sum(part.cell_len + 2 for part in parts)
+    if face.priority and len(told := f"p{face.priority}") <= room:
+        parts.append(Text(told, look.soft))
+        room -= len(told) + 2
     after = Text(f"{glyphs.forked} {','.join(face.after)}", look.faint)
     if face.after and after.cell_len <= room:
         parts.append(after)

@@ -12,6 +12,7 @@ from hermes_engine.board import STATES, CardDraft
 from hermes_engine.board.moves import BY_VERB
 from hermes_tui.screens.agents.book import AgentsBook
 from hermes_tui.screens.agents.steps import OpenSteps
+from hermes_tui.screens.kanban.base import last_work
 from hermes_tui.screens.kanban.deck import deck, face, in_short
 from hermes_tui.screens.kanban.moves import again, no_step, step, steps
 from hermes_tui.screens.kanban.planning import without
@@ -102,10 +103,28 @@ def test_a_plan_without_a_card_keeps_the_order_of_the_others() -> None:
     assert without(without(without(without(plan, 0), 0), 0), 0) == ()
 
 
+def test_what_its_worker_changed_is_of_the_newest_run_that_worked_the_card() -> None:
+    first, second = run(1, "k1", "coder", 90), run(2, "k1", "coder", 60)
+    judged, unbegun = run(3, "k1", "reviewer", 30, role="review"), run(4, "k1", "coder", 5, session="")
+    assert last_work([first, second, judged, unbegun]) is second
+    assert last_work([unbegun]) is unbegun
+
+
 def test_the_time_of_a_card_is_never_cut_for_its_tokens() -> None:
     busy = CardFace("k1", "x", "running", "researcher", 0, 3723, "", 12_000)
     lines = [card_lines(busy, width, LOOK, chosen=False, framed=True)[2].plain for width in (24, 28, 40)]
     assert [line.strip("│ ").split()[2:] for line in lines] == [["1h02"], ["1h02", "12k"], ["1h02", "12k", "tok"]]
+
+
+def test_the_time_of_a_card_is_never_cut_for_a_name_or_a_priority() -> None:
+    def second(width: int, seconds: float) -> list[str]:
+        face = CardFace("k1", "x", "running", "researcher", 2, seconds)
+        return card_lines(face, width, LOOK, chosen=False, framed=True)[2].plain.strip("│ ").split()
+
+    assert second(17, 7) == ["rese…", "●", "7", "s"]
+    assert second(17, 242) == ["rese…", "●", "4m02"], "the name does not move while the time runs on"
+    assert second(23, 9) == ["researcher", "●", "9", "s"]
+    assert second(25, 9) == ["researcher", "●", "9", "s", "p2"]
 
 
 @pytest.mark.parametrize("width", [8, 19, 23, 60])

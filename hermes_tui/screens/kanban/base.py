@@ -5,7 +5,7 @@ Every verb runs off the loop; what the board refuses is told as one line.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -306,7 +306,7 @@ class KanbanBase(AgentsBase):
         async def show(card: Card) -> None:
             runs = await self.desk.off_loop(lambda: self.deck.board().runs(card.id))
             if runs:
-                self.open_run(runs[-1], purpose="changes")
+                self.open_run(last_work(runs), purpose="changes")
             else:
                 self.remark(_("Nobody has worked {card} yet").format(card=card.id))
 
@@ -316,6 +316,11 @@ class KanbanBase(AgentsBase):
         """Copies its result, else its task."""
         if (card := self.chosen_card) is not None:
             self.remark(self.host.copy(card.result or card.body or card.title))
+
+
+def last_work(runs: Sequence[Run]) -> Run:
+    """The newest of a card's runs that worked it: who judged the work, or never began, changed nothing."""
+    return [run for run in runs if (run.role == "work" and run.session) or run is runs[0]][-1]
 
 
 def _written(card: Card) -> Written:
