@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hermes_engine.errors import UnknownName
 from hermes_engine.events import AgentFinished, CardChanged, Event, to_json
 from hermes_tui.cleaning import one_line
 from hermes_tui.cli.asking import sure
@@ -108,6 +109,8 @@ def plan(flags: Flags, goal: str, board: str, yes: bool, as_json: bool) -> int:
     """Turn a goal into cards: shows them first, creates them when you say so."""
     slug, cwd = _slug(board), here()
     with _engine(flags, None) as engine:
+        if slug and slug not in (names := engine.kanban.boards.names()):
+            raise UnknownName("board", slug, names)  # before a model is paid for a plan that has no place
         drafts = engine.kanban.plan(goal, cwd=cwd)
         wanted = yes
         if not as_json:

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from hermes_engine.errors import HermesError
+from tests.conftest import Serve
+from tests.e2e.program import hermes
 from tests.kanban.shop import OpenShop
 from tests.server.answers import say
 
@@ -41,3 +43,13 @@ def test_a_plan_that_goes_in_a_circle_is_asked_for_again(shop: OpenShop, work: P
     assert [card.parents for card in one.board.create_all(drafts)] == [(), ("k1",), ("k2",)]
     asked = str(one.server.requests[1].messages[-1]["content"])
     assert "in a circle (2 → 3 → 2)" in asked or "in a circle (3 → 2 → 3)" in asked
+
+
+def test_a_plan_for_a_board_that_is_not_there_costs_no_request(serve: Serve, work: Path) -> None:
+    server = serve([say(planned("one"))])
+    assert hermes("tools", "enable", "kanban").code == 0
+    done = hermes("-m", "m", "kanban", "plan", "goal", "-y", "--board", "nosuch", cwd=work,
+                  OPENAI_BASE_URL=server.base_url, OPENAI_API_KEY="k")  # fmt: skip
+    assert (done.code, done.out) == (2, "")
+    assert "unknown board 'nosuch'" in done.err
+    assert server.requests == []
