@@ -173,7 +173,7 @@ def _problem(error: Mapping[str, Any]) -> str:
     words = _PROBLEMS.get(error["type"]) or str(error["msg"]).replace("Input should be", "should be")
     value = error["input"]
     if isinstance(value, dict | list):
-        return words
+        return f"{words}, not {'a block of keys' if isinstance(value, dict) else 'a list'}"
     text = "nothing" if value is None else repr(value)
     return f"{words}, not {text if len(text) <= 60 else text[:57] + '…'}"
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hermes_engine.errors import ConfigError, UsageError
+from hermes_engine.redaction import is_secret_name
 from hermes_engine.settings.reading import KeyPath, YamlFile, known_keys, nearest_key, parse_settings
 from hermes_engine.settings.values import Section, Settings
 from hermes_engine.settings_edit.file import edit_config
@@ -52,7 +53,10 @@ def checked_key(dotted_key: str, model: type[Section] = Settings) -> KeyPath:
     if len(key) > 2 and key[:2] in known and _field(key[:2], model).default_factory is dict:
         return (*key[:2], ".".join(key[2:]))
     near = nearest_key(key, model)
-    raise UsageError(f"there is no setting {dotted_key!r}", hint=f"did you mean {near}?" if near else "")
+    hint = f"did you mean {near}?" if near else ""
+    if is_secret_name(key[-1]):
+        hint = "a key belongs into .env"
+    raise UsageError(f"there is no setting {dotted_key!r}", hint=hint)
 
 
 def _field(key: KeyPath, model: type[Section]) -> Any:

@@ -47,7 +47,7 @@ def checks_of(resolved: Resolved, *, probe: bool = False) -> list[Check]:
     found += _model(resolved, probe=probe)
     found += [_local(resolved.home), *_tools(resolved)]
     found += _rules(resolved)
-    found += [_store(resolved.home), _terminal()]
+    found += [_store(resolved.home), *_board(resolved, probe=probe), _terminal()]
     return found
 
 
@@ -175,6 +175,19 @@ def _store(home: Home) -> Check:
     except HermesError as error:
         return Check("sqlite", "fault", error.line)
     return Check("sqlite", "ok", sqlite3.sqlite_version)
+
+
+def _board(resolved: Resolved, *, probe: bool) -> Iterator[Check]:
+    """Why the chosen board cannot be opened; one on a server is asked only by a probe."""
+    from hermes_engine.board import Boards
+
+    rules = resolved.settings.kanban
+    if rules.database_url and not probe:
+        return
+    try:
+        Boards(resolved.home, rules).open(only_read=True).close()
+    except HermesError as error:
+        yield Check(_("board"), "fault", error.line)
 
 
 def _terminal() -> Check:

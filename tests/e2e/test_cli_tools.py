@@ -260,13 +260,14 @@ def test_doctor_tells_a_refused_key_and_a_dead_address(serve: Serve) -> None:
     assert [item["state"] for item in dead.json if item["name"] == "reach"] == ["fault"]
 
 
-def test_doctor_tells_that_the_saved_chats_cannot_be_read(isolated_home: Path) -> None:
+@pytest.mark.parametrize(("file", "check"), [("state.db", "sqlite"), ("kanban.db", "board")])
+def test_doctor_tells_that_saved_chats_or_the_board_cannot_be_read(file: str, check: str, isolated_home: Path) -> None:
     isolated_home.mkdir(mode=0o700)
-    (isolated_home / "state.db").write_text("of another program")
+    (isolated_home / file).write_text("of another program")
     done = hermes("doctor", "-m", "demo")
     assert done.code == 1
-    assert [row[1] for row in done.rows if row[0] == "fault"] == ["sqlite"]
-    assert str(isolated_home / "state.db") in done.out
+    assert [row[1] for row in done.rows if row[0] == "fault"] == [check]
+    assert str(isolated_home / file) in done.out
 
 
 def test_doctor_with_a_broken_set_up_says_where(isolated_home: Path) -> None:

@@ -167,6 +167,7 @@ def test_one_key_is_set_and_everything_else_stays(config: Path, key: str, typed:
     [
         ("max_turn", "5", "there is no setting 'max_turn' — did you mean limits.max_turns?"),
         ("limits.max_turns.x", "5", "there is no setting"),
+        ("api_key", "sk-1", "there is no setting 'api_key' — a key belongs into .env"),
         ("", "5", "there is no setting"),
         ("limits.max_turns", "abc", "limits.max_turns: should be a whole number, not 'abc'"),
         ("limits.max_turns", "true", "limits.max_turns: a number is needed"),
