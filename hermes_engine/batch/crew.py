@@ -199,7 +199,8 @@ class Crew:
             if self.books.tokens:
                 self.books.tokens.keep(task.ident, result.conversation)
             await self.writer.keep(record, task.batch)
-            self.floor.notice = ("", "")  # whatever it was, rows get through
+            if not self.schedule.closed:  # else it says why the run ends, which holds
+                self.floor.notice = ("", "")  # whatever it was, rows get through
         elif verdict.outcome == "rejected":
             record["reject_reason"] = verdict.reason
             record["reject_detail"] = self.redactor.text(verdict.detail)

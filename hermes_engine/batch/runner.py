@@ -150,15 +150,15 @@ class BatchRun:
             if self._loop is not None:
                 self._loop.call_soon_threadsafe(self._take_no_more)
 
-    async def order(self, what: Callable[[Steering], T]) -> T:
-        """Has an order carried out on the run's loop; awaited on another one.
+    async def order(self, what: Callable[[Steering], T], *, looks: bool = False) -> T:
+        """Has an order carried out on the run's loop; awaited on another one. `looks`: it changes nothing.
 
         Raises:
-            UsageError: no rows are worked now.
+            UsageError: no rows are worked now; or the run is ending, and the order would change something.
         """
         with self._lock:
             loop, steering = self._loop, self._steering
-            if loop is None or steering is None or self._asked:
+            if loop is None or steering is None or (self._asked and not looks):
                 raise UsageError(f"the run {self.options.run_name} does not work rows now", hint="wait a moment")
 
             async def carry_out() -> T:

@@ -46,6 +46,11 @@ class Schedule:
         self._closed = False
 
     @property
+    def closed(self) -> bool:
+        """Whether no more rows are handed out."""
+        return self._closed
+
+    @property
     def waiting(self) -> bool:
         """Whether rows are left that nobody works yet."""
         return bool(self._waiting) or any(self._held_back.values())

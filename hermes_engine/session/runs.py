@@ -142,7 +142,7 @@ class Runs:
             at_work = steering.floor.row(row)
             return at_work.watch(self._front) if at_work is not None else None
 
-        return self._run(self._order(name, opened))
+        return self._run(self._order(name, opened, looks=True))
 
     def close_row(self, name: str, row: RowName) -> None:
         """Nobody looks at the row any more. Returns at once."""
@@ -150,11 +150,11 @@ class Runs:
         if at_work is not None:
             at_work.watch(None)
 
-    async def _order(self, name: str, what: Callable[[Steering], T]) -> T:
+    async def _order(self, name: str, what: Callable[[Steering], T], *, looks: bool = False) -> T:
         run = self._running.get(name)
         if run is None:
             raise UsageError(f"the run {name} is not at work here")
-        return await run.order(what)
+        return await run.order(what, looks=looks)
 
     def stop_all(self) -> None:
         """Ends every run at once: what is in flight is run again on resume."""
