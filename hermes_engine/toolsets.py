@@ -36,6 +36,9 @@ TOOLSETS: dict[str, tuple[str, ...]] = {
 BY_NAME_ONLY = frozenset({"kanban"})
 """Sets that `all` and `*` never include: they cost tokens, so a person names them."""
 
+OF_WORKERS = frozenset({"kanban_complete"})
+"""Tools of a set that a chat never has: only who works a card can end it."""
+
 EVERYTHING = ("all", "*")
 
 PERSONAL = frozenset({"session_search"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
     from hermes_engine.session import Engine
 
 _VERBS = ("add", "start", "stop", "board", "accept")
+_SHELL_VERBS = frozenset({
+    "create", "list", "show", "edit", "attach", "comment", "assign", "link", "unlink", "block", "unblock", "complete",
+    "review", "sort", "reclaim", "archive", "reopen", "runs", "watch", "stats", "run", "plan", "boards",
+})  # fmt: skip
+_CARD = re.compile(r"[kK][0-9]+\Z")
 _plans: WeakKeyDictionary[CommandHost, tuple[CardDraft, ...]] = WeakKeyDictionary()
 """Plans that were shown where there is no screen to say yes on."""
 
@@ -48,8 +54,16 @@ def kanban(host: CommandHost, args: str) -> None:
         _board(host, rest)
     elif verb == "accept" and not rest:
         _accept(host)
+    elif _meant_for_the_shell(verb, rest):
+        told = _("`{words}` is a verb of the command line, not a goal").format(words=_line(args))
+        raise UsageError(told, hint=_("hermes kanban {words}; /kanban alone shows the board").format(words=_line(args)))
     elif not host.open_screen("kanban", goal=args):
         _plan(host, args)
+
+
+def _meant_for_the_shell(verb: str, rest: str) -> bool:
+    """Whether these are the words of `hermes kanban`: as a goal they would cost a model's plan of nothing."""
+    return verb in _SHELL_VERBS and (not rest or rest.startswith("-") or bool(_CARD.match(rest.split()[0])))
 
 
 def _show(host: CommandHost) -> None:

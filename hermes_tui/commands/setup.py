@@ -8,7 +8,7 @@ from typing import Any, get_args
 from hermes_engine.errors import UnknownName, UsageError
 from hermes_engine.settings import Mode
 from hermes_engine.settings.local_model import installed
-from hermes_engine.toolsets import TOOLSETS, expand, typed_names
+from hermes_engine.toolsets import OF_WORKERS, TOOLSETS, expand, typed_names
 from hermes_tui.commands.host import CommandHost, Completion, Output
 from hermes_tui.commands.keys import plain_keys
 from hermes_tui.commands.listing import recent_sessions
@@ -89,7 +89,7 @@ def _change_words(host: CommandHost, typed: str) -> list[Completion]:
 def tools(host: CommandHost, args: str) -> None:
     current = host.engine.view(host.session).toolsets
     if not args:
-        rows = tuple((tool, name) for name in current for tool in TOOLSETS[name])
+        rows = tuple((tool, name) for name in current for tool in TOOLSETS[name] if tool not in OF_WORKERS)
         line = _("/tools enable NAME, /tools disable NAME; `hermes tools` changes the profile.")
         host.show(Output("table", line, _("Tools on offer"), (_("tool"), _("toolset")), rows))
         return

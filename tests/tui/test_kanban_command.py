@@ -73,6 +73,26 @@ def test_a_goal_is_planned_shown_and_created_when_accepted(desk: Open) -> None:
     assert "no plan was shown" in one.do("/kanban accept").text
 
 
+def test_verbs_of_the_command_line_are_no_goals_and_cost_no_plan(desk: Open) -> None:
+    one = desk(say("no plan"))
+    for words in ("list", "show k3", "block k3 no key", "create --body x", "watch"):
+        told = one.do(f"/kanban {words}")
+        assert told.kind == "error"
+        assert f"hermes kanban {words}" in told.text
+    one.has_screens = True
+    for goal in ("list all that is unfinished", "review the parser", "show"):
+        one.screens.clear()
+        one.do(f"/kanban {goal}")
+        assert one.screens.get("kanban") == (None if goal == "show" else {"goal": goal})
+
+
+def test_the_tools_of_a_chat_are_those_that_its_requests_offer(desk: Open) -> None:
+    one = desk()
+    shown = [row[0] for row in one.do("/tools").rows]
+    assert "kanban_create" in shown
+    assert "kanban_complete" not in shown
+
+
 def test_starting_is_refused_with_the_way_to_enable_it(desk: Open) -> None:
     one = desk(enabled=False)
     told = one.do("/kanban start")
