@@ -72,11 +72,11 @@ class Client(Protocol):
 
 
 class CutOff(asyncio.CancelledError):
-    """A call was stopped that had cost something already; `usage` is that."""
+    """A call was stopped that had brought or cost something already; `result` is that."""
 
-    def __init__(self, usage: Usage) -> None:
+    def __init__(self, result: ToolResult) -> None:
         super().__init__()
-        self.usage = usage
+        self.result = result
 
 
 class Toolbox(Protocol):

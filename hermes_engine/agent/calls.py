@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 
 from hermes_engine.events import Emitter
-from hermes_engine.messages import CANCELLED_RESULT, ToolCall, ToolResult
+from hermes_engine.messages import ToolCall, ToolResult
 from hermes_engine.protocols import CutOff, Toolbox
 from hermes_engine.toolsets import SIDE_BY_SIDE
 
@@ -20,7 +20,7 @@ async def run_side_by_side(
         try:
             done[call.id] = await toolbox.call(call, emit)
         except CutOff as cut:
-            done[call.id] = ToolResult(CANCELLED_RESULT, "cancelled", usage=cut.usage)
+            done[call.id] = cut.result
             raise asyncio.CancelledError from None  # timeouts know their own cancellation by its type
 
     if len(group) == 1:

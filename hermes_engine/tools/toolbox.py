@@ -17,7 +17,7 @@ from hermes_engine.cleaning import clean_for_model, one_line, printable
 from hermes_engine.errors import HermesError, ToolFault, UnknownName
 from hermes_engine.events import Emitter, ToolFinished, ToolProgress, ToolStarted
 from hermes_engine.messages import CANCELLED_RESULT, Display, ToolCall, ToolResult
-from hermes_engine.protocols import Sandbox, ToolSchema
+from hermes_engine.protocols import CutOff, Sandbox, ToolSchema
 from hermes_engine.redaction import Redactor
 from hermes_engine.tools.context import ToolContext, ToolLimits
 from hermes_engine.tools.permissions import Gate
@@ -109,6 +109,9 @@ class Toolbox:
                 result = ToolResult(fault or "", "error", dataclasses.replace(started, summary="not run"))
             else:
                 result = await self._run(tool, arguments, call, emit, started)
+        except CutOff as cut:
+            cut.result = self._finish(call, emit, began, self._tidy(cut.result, call.name))
+            raise
         except asyncio.CancelledError:
             cancelled = dataclasses.replace(started, summary="cancelled")
             self._finish(call, emit, began, ToolResult(CANCELLED_RESULT, "cancelled", cancelled))

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hermes_engine.cleaning import one_line
 from hermes_engine.errors import ToolFault
-from hermes_engine.messages import NO_USAGE
+from hermes_engine.messages import NO_USAGE, Display, ToolResult, ToolStatus, Usage
 from hermes_engine.tools.context import ToolContext
 from hermes_engine.waiting import to_its_end
 from hermes_engine.work.answers import checked_answer, repair_prompt, schema_fault
 from hermes_engine.work.conversation import Conversation
 from hermes_engine.work.supervisor import Supervisor
+from hermes_engine.work.tasks import Task, results_text
 
 _STATUS = {"done": "ok", "failed": "error", "timeout": "timeout", "cancelled": "cancelled", "max_turns": "max_turns"}
 _SIGNS = {"ok": "✓", "cancelled": "■"}
@@ -91,6 +92,14 @@ class Child:
             self._check.settle(entry)
 
 
+def not_begun(index: int) -> dict[str, Any]:
+    """The entry of a task in the result, as long as nothing came of it."""
+    return {
+        "index": index, "agent_id": "", "status": "cancelled", "answer": "", "turns": 0, "tokens": 0, "seconds": 0.0,
+        "error": "stopped before it began", "files_changed": [],
+    }  # fmt: skip
+
+
 class Told:
     """Shows on the caller's card who is at work."""
 
@@ -121,6 +130,19 @@ class Told:
         """One has ended."""
         self._ended += 1
         self._show()
+
+    def result(
+        self, entries: Sequence[dict[str, Any]], tasks: Sequence[Task], usage: Usage, status: ToolStatus
+    ) -> ToolResult:
+        """What the caller gets, and what its card says then."""
+        failed = sum(entry["status"] != "ok" for entry in entries)
+        stopped = sum(entry["status"] == "cancelled" for entry in entries)
+        counts = (len(entries) - failed, "ok"), (failed - stopped, "failed"), (stopped, "stopped")
+        summary = ", ".join(f"{count} {word}" for count, word in counts if count)
+        named = self.names if len(tasks) > 1 else one_line(f"{self.names} — {tasks[0].prompt}".lstrip(" —"), 200)
+        body = "\n".join(self.line(entry) for entry in entries)
+        data = {"agents": [entry["agent_id"] for entry in entries], "ok": len(entries) - failed, "failed": failed}
+        return ToolResult(results_text(entries), status, Display("Spawned", named, summary, "list", body), data, usage)
 
     def _show(self) -> None:
         self._ctx.progress(f"{self.names}  {self._ended}/{len(self._names)} ended")

@@ -366,8 +366,13 @@ def _to_be_redone(messages: Sequence[Message]) -> list[Message]:
     last = len(messages)
     while last and messages[last - 1].role == "tool":
         last -= 1
-    tail = [
-        dataclasses.replace(message, content=INTERRUPTED_RESULT) if message.content == CANCELLED_RESULT else message
-        for message in messages[last:]
-    ]
+    tail = [_interrupted(message) for message in messages[last:]]
     return [*messages[:last], *tail] if tail != list(messages[last:]) else []
+
+
+def _interrupted(message: Message) -> Message:
+    if message.content == CANCELLED_RESULT:
+        return dataclasses.replace(message, content=INTERRUPTED_RESULT)
+    if message.status == "cancelled" and not message.content.endswith(INTERRUPTED_RESULT):  # it had brought something
+        return dataclasses.replace(message, content=f"{message.content}\n{INTERRUPTED_RESULT}")
+    return message

@@ -21,17 +21,17 @@ from pydantic import BeforeValidator
 from hermes_engine.cleaning import one_line
 from hermes_engine.errors import HermesError, ToolFault
 from hermes_engine.events import Event, Sink, UsageReported
-from hermes_engine.messages import NO_USAGE, Display, ToolResult, Usage
+from hermes_engine.messages import NO_USAGE, ToolResult, Usage
 from hermes_engine.protocols import AgentSpec, CutOff, Limits
 from hermes_engine.settings.values import DelegationSettings
 from hermes_engine.tools.context import ToolContext
 from hermes_engine.tools.registry import Tool, make_tool
-from hermes_engine.work.child import Check, Child, Told
+from hermes_engine.work.child import Check, Child, Told, not_begun
 from hermes_engine.work.conversation import Conversation, Known, Origin
 from hermes_engine.work.maker import Keeper, Maker
 from hermes_engine.work.places import Places
 from hermes_engine.work.supervisor import Ending, Supervisor
-from hermes_engine.work.tasks import Task, from_json, named, results_text, toolsets_for
+from hermes_engine.work.tasks import Task, from_json, named, toolsets_for
 from hermes_engine.work.worktrees import Worktree, planned_worktree
 
 MOST_AT_ONCE = 100
@@ -182,61 +182,56 @@ class Delegation:
         told = Told(ctx, len(tasks))
         away = seat.away() if seat else contextlib.nullcontext()
         spent: list[Usage] = []
+        entries = [not_begun(index) for index in range(len(tasks))]
         try:
             async with away, asyncio.TaskGroup() as group:  # waits for all of them also when the caller is stopped
-                at_work = [
-                    group.create_task(self._one(index, task, parent, tree, ctx, told, spent), name=f"{ctx.agent} waits")
-                    for index, task in enumerate(tasks)
-                ]
+                for task, entry in zip(tasks, entries, strict=True):
+                    work = self._one(entry, task, parent, tree, ctx, told, spent)
+                    group.create_task(work, name=f"{ctx.agent} waits")
         except asyncio.CancelledError:
-            raise CutOff(sum(spent, NO_USAGE)) from None
-        entries, usage = [done.result() for done in at_work], sum(spent, NO_USAGE)
-        failed = sum(entry["status"] != "ok" for entry in entries)
-        stopped = sum(entry["status"] == "cancelled" for entry in entries)
-        counts = (len(entries) - failed, "ok"), (failed - stopped, "failed"), (stopped, "stopped")
-        summary = ", ".join(f"{count} {word}" for count, word in counts if count)
-        named = told.names if len(tasks) > 1 else one_line(f"{told.names} — {tasks[0].prompt}".lstrip(" —"), 200)
-        body = "\n".join(told.line(entry) for entry in entries)
-        data = {"agents": [entry["agent_id"] for entry in entries], "ok": len(entries) - failed, "failed": failed}
-        return ToolResult(results_text(entries), "ok", Display("Spawned", named, summary, "list", body), data, usage)
+            raise CutOff(told.result(entries, tasks, sum(spent, NO_USAGE), "cancelled")) from None
+        return told.result(entries, tasks, sum(spent, NO_USAGE), "ok")
 
     async def _one(
-        self, index: int, task: Task, parent: AgentSpec, tree: Tree, ctx: ToolContext, told: Told, spent: list[Usage]
-    ) -> dict[str, Any]:
-        """One task to its end: its entry in the result; what it cost is added to `spent`, also when the caller is
-        stopped, which alone raises.
+        self,
+        entry: dict[str, Any],
+        task: Task,
+        parent: AgentSpec,
+        tree: Tree,
+        ctx: ToolContext,
+        told: Told,
+        spent: list[Usage],
+    ) -> None:
+        """One task to its end: fills in its entry in the result; what it cost is added to `spent`. Both also when the
+        caller is stopped, which alone raises.
         """
         began = time.monotonic()
-        key = task.key
-        entry: dict[str, Any] = {
-            "index": index, "agent_id": "", "status": "error", "answer": "", "turns": 0, "tokens": 0, "seconds": 0.0,
-            "error": None, "files_changed": [],
-        }  # fmt: skip
+        index, key = entry["index"], task.key
         if tree.failures[key] >= FAILURES:
-            entry["error"] = (
+            why = (
                 f"not started: this task has failed {tree.failures[key]} times already"
                 f" ({tree.last_error.get(key, '')}); do it in another way"
             )
-            return entry
+            entry.update(status="error", error=why)
+            return
         try:
             child = await self._begun(task, parent, tree, ctx)
         except (HermesError, ToolFault, OSError) as error:
-            entry["error"] = error.line if isinstance(error, HermesError) else str(error)
+            entry.update(status="error", error=error.line if isinstance(error, HermesError) else str(error))
         else:
             told.started(index, child.conversation.spec.name)
             try:
                 await child.ended()
             finally:
                 spent.append(child.usage)
-            child.report(entry)
+                child.report(entry)
+                entry["seconds"] = round(time.monotonic() - began, 2)
             if self._supervisor.row(ctx.agent) is None:  # a batch row's: nobody lists it
                 self._supervisor.forget(entry["agent_id"])
-        entry["seconds"] = round(time.monotonic() - began, 2)
         told.ended(index, entry["status"])
         if entry["status"] != "ok":
             tree.failures[key] += 1
             tree.last_error[key] = one_line(entry["error"] or entry["status"], 200)
-        return entry
 
     async def _begun(self, task: Task, parent: AgentSpec, tree: Tree, ctx: ToolContext) -> Child:
         """A child at work, or waiting for its place. Raises HermesError or ToolFault when it cannot be started."""

@@ -1,17 +1,21 @@
-"""Whose result waits for a person: that of what a person started, never that of a model's call."""
+"""Whose result waits for a person: that of what a person started, never that of a model's call, whose results are told
+also when it is stopped.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hermes_engine.events import AgentFinished
+from hermes_engine.events import AgentFinished, ToolFinished, TurnFinished
 from tests.conftest import Serve
 from tests.server.answers import hang
-from tests.work.support import Heard, by_prompt, say, spawn
+from tests.work.conftest import Configure
+from tests.work.support import Heard, by_prompt, call, say, spawn
 
 
 @pytest.fixture
@@ -20,8 +24,8 @@ def hear(serve: Serve, tmp_path: Path) -> Iterator[Callable[..., Heard]]:
     work = tmp_path / "work"
     work.mkdir()
 
-    def start(script: Any) -> Heard:
-        started.append(Heard(serve(script), work))
+    def start(script: Any, **options: Any) -> Heard:
+        started.append(Heard(serve(script), work, **options))
         return started[-1]
 
     yield start
@@ -54,3 +58,26 @@ def test_f4_2_what_a_person_started_waits_for_that_chat_until_it_was_seen(hear: 
     assert tasks.results(other) == ()
     tasks.seen([row.id])
     assert tasks.results(heard.session) == ()
+
+
+def test_a_stopped_turn_knows_what_its_children_had_brought(hear: Callable[..., Heard], configure: Configure) -> None:
+    configure("delegation: {max_concurrent: 2}\n")
+    half = [call("write_file", {"path": "a.txt", "content": "x"}, text="half of it"), hang(60)]
+    tasks = spawn("quick", "slow", "slow too", "never begun")
+    heard = hear(by_prompt({"go": [tasks, say("seen")], "quick": say("quick answer"), "slow": half}), mode="auto")
+    heard.engine.send(heard.session, "go")
+    heard.wait(lambda: len(heard.of(ToolFinished)) == 2)
+    assert heard.server.wait_until(lambda: heard.server.open_requests == 2)
+    heard.engine.interrupt(heard.session)
+    heard.wait(lambda: any(event.status == "cancelled" for event in heard.of(TurnFinished)))
+    heard.rest()
+    entries = heard.results()["results"]
+    assert [entry["status"] for entry in entries] == ["ok", "cancelled", "cancelled", "cancelled"]
+    assert [entry["answer"] for entry in entries] == ["quick answer", "half of it", "half of it", ""]
+    assert [entry["error"] for entry in entries] == [None, "stopped", "stopped", "stopped"]
+    assert ["a.txt"] in [entry["files_changed"] for entry in entries]
+    [card] = [event for event in heard.of(ToolFinished) if event.name == "spawn_parallel"]
+    assert (card.status, card.display.summary) == ("cancelled", "1 ok, 3 stopped")
+    assert heard.ask("go on").status == "ok"
+    [told] = [message for message in heard.server.requests[-1].messages if message["role"] == "tool"]
+    assert json.loads(told["content"])["results"] == entries
