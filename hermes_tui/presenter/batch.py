@@ -83,6 +83,9 @@ class RunModel:
         self.floor: Floor | None = None
         self.reading = True
         """Whether earlier rows are still being read."""
+        self._seconds: Mapping[RowName, float] = {}
+        """How long rows took in the last invocation here; no line tells it, and lines are read again after its end."""
+        self._here = ""
         self._rows: dict[str, TableRow] = {}
         self._groups: dict[str, list[TableRow]] = {outcome: [] for outcome in OUTCOMES}
         self._whens: list[float] = []
@@ -93,6 +96,10 @@ class RunModel:
     def take(self, look: Look, floor: Floor | None) -> None:
         """Takes in what a look has found, and what goes on here, if it does."""
         self.state, self.floor, self.reading = look.state, floor, look.more
+        if floor is not None:
+            self._seconds, self._here = floor.seconds, look.state.holder
+        elif look.state.holder not in ("", self._here):  # another program works it since
+            self._seconds = {}
         gone: set[int] = set()
         if look.void:
             gone = {id(row) for row in self._rows.values() if row.line and row.line.file in look.void}
@@ -103,7 +110,7 @@ class RunModel:
             if before is None or before.state == "failed":
                 if before is not None:
                     gone.add(id(before))
-                row = _settled(line, floor.seconds.get((line.index, line.sample)) if floor is not None else None)
+                row = _settled(line, self._seconds.get((line.index, line.sample)))
                 self._rows[key] = row
                 self._groups[line.outcome].append(row)
                 self._ordered = False

@@ -67,6 +67,16 @@ def test_a_failed_row_that_runs_again_stands_once_and_its_success_takes_its_plac
     assert not told.rows(NOW, only="failed")
 
 
+def test_how_long_a_row_took_is_known_after_the_end_of_its_run() -> None:
+    """Its last rows are read when nothing goes on any more, and failed ones again, from a file that is written anew."""
+    told = model()
+    told.take(Look(state(COUNTS), (line(150, "failed", 0),), frozenset({line(1, "failed", 0).file}), False), None)
+    assert [row.seconds for row in told.rows(NOW, only="failed")] == [80.0]
+    elsewhere = state(COUNTS, since=NOW, holder="process 1 on gpu-9")
+    told.take(Look(elsewhere, (line(151, "failed", 0),), frozenset(), False), None)
+    assert [row.seconds for row in told.rows(NOW, only="failed") if row.name == (151, 0)] == [None]
+
+
 def test_f1_9_the_end_is_foretold_from_the_last_minutes_of_this_invocation() -> None:
     told = RunModel("evals-nov")
     before = [line(n, "kept", 4000 - n) for n in range(50)]
