@@ -209,7 +209,7 @@ class Gate:
         if denied:
             return Verdict(False, f"refused by the rule {denied}")
         mode = self.mode
-        if demand.need == "nothing":
+        if demand.need == "nothing" and (mode != "plan" or tool.effect != "board"):
             return self._let(demand)
         if mode == "plan" and tool.effect != "fetch":
             why = f"in plan mode nothing that changes anything runs ({demand.reason})"
@@ -244,8 +244,8 @@ class Gate:
         if tool.effect == "fetch":
             return self._weigh_fetch(arguments)
         denied = self._named(self._deny, tool.name)
-        if tool.effect == "none":
-            return Demand("nothing"), denied, True
+        if tool.effect in ("none", "board"):
+            return Demand("nothing", reason="it changes the board"), denied, True
         title = f"{tool.verb} {tool.titled(arguments)}".strip()
         demand = Demand(
             "change",

@@ -19,9 +19,10 @@ from hermes_engine.tools.schema import Signature, signature_of
 if TYPE_CHECKING:
     from hermes_engine.tools.workspace import Workspace
 
-Effect = Literal["none", "edit", "command", "fetch", "change"]
+Effect = Literal["none", "edit", "command", "fetch", "change", "board"]
 """What permission a tool needs: none = changes nothing, never asks; edit = writes the file in argument `path`;
-command = runs the shell text in `command`; fetch = asks the host in `url`; change = changes something else."""
+command = runs the shell text in `command`; fetch = asks the host in `url`; change = changes something else; board =
+changes cards, which asks nobody and is refused in plan mode."""
 
 ToolFunction = Callable[..., Awaitable[ToolResult | str]]
 Preview = Callable[["Workspace", Mapping[str, Any]], str]

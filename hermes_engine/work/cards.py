@@ -18,7 +18,7 @@ from hermes_engine.errors import StateError, ToolFault, UnknownName
 from hermes_engine.messages import Display, ToolResult
 from hermes_engine.protocols import AgentSpec
 from hermes_engine.tools.context import ToolContext
-from hermes_engine.tools.registry import Tool, make_tool
+from hermes_engine.tools.registry import Effect, Tool, make_tool
 from hermes_engine.work.boards_pool import on_board, on_board_at_last
 from hermes_engine.work.card_text import as_data, summary
 from hermes_engine.work.worktrees import Worktree
@@ -110,7 +110,7 @@ class Cards:
             return _card(await on_board(lambda: opened().link(parent, child, by=spec.profile)), "linked")
 
         found = (kanban_list, kanban_unblock, kanban_link, kanban_profiles)
-        more = tuple(make_tool(f, "kanban", "Card", title=_TITLES.get(f.__name__, "")) for f in found)
+        more = tuple(_tool(function, _PLANNED) for function in found)
         if worker is not None:
             return more
 
@@ -161,7 +161,7 @@ class Cards:
             return _card(await on_board(lambda: opened().comment(id, text, by=spec.profile)), "noted")
 
         own = (kanban_create, kanban_show, kanban_block, kanban_comment)
-        return (*(make_tool(f, "kanban", "Card", title=_TITLES.get(f.__name__, "id")) for f in own), *more)
+        return (*(_tool(function, _PLANNED | _OWN, title="id") for function in own), *more)
 
     def _chat(self, spec: AgentSpec, held: dict[str, Hold]) -> tuple[Tool, ...]:
         """What only a chat has: working a card itself."""
@@ -198,7 +198,7 @@ class Cards:
             return _card(await on_board(lambda: _held(held, id).request_review(summary)), "in review")
 
         tools = (kanban_claim, kanban_heartbeat, kanban_request_review)
-        return tuple(make_tool(function, "kanban", "Card", title="id") for function in tools)
+        return tuple(_tool(function, _OWN, title="id") for function in tools)
 
     # -- what a worker has ----------------------------------------------------------------------------------------
 
@@ -307,7 +307,7 @@ class Cards:
         review = worker.claim.run.role == "review"
         judged = kanban_send_back if review else kanban_request_review
         tools = (kanban_show, kanban_complete, judged, kanban_block, kanban_comment, kanban_heartbeat, kanban_create)
-        return tuple(make_tool(f, "kanban", "Card", title=_TITLES.get(f.__name__, "")) for f in tools)
+        return tuple(_tool(function, _PLANNED) for function in tools)
 
     async def _draft(
         self, title: str, body: str, assignee: str | None, parents: Iterable[str] | None, priority: int
@@ -321,6 +321,16 @@ class Cards:
 
 
 _TITLES = {"kanban_create": "title", "kanban_complete": "summary", "kanban_block": "reason", "kanban_link": "child"}
+_PLANNED = frozenset({"kanban_create", "kanban_link", "kanban_unblock"})
+"""What makes work for others: in plan mode nobody may, a worker neither."""
+_OWN = frozenset({"kanban_block", "kanban_comment", "kanban_claim", "kanban_request_review"})
+"""What a worker may always do with its own card, and a chat that plans with none."""
+
+
+def _tool(function: Callable[..., Any], changing: frozenset[str], title: str = "") -> Tool:
+    name = function.__name__
+    effect: Effect = "board" if name in changing else "none"
+    return make_tool(function, "kanban", "Card", effect=effect, title=_TITLES.get(name, title))
 
 
 async def _ended(worker: Worker, verb: str, write: Callable[[], Card], files: Sequence[Path]) -> Card:

@@ -333,3 +333,26 @@ def test_a_worker_that_a_person_stops_leaves_a_card_that_says_so(shop: OpenShop)
     assert (card.card.status, card.card.reason) == ("blocked", "its worker was stopped")
     assert [run.state for run in card.runs] == ["stopped"]
     assert len(one.server.requests) == 1
+
+
+def test_in_plan_mode_a_chat_reads_the_board_and_a_worker_only_ends_its_card(shop: OpenShop, work: Path) -> None:
+    steps = [call("kanban_create", {"title": "more"}), call("kanban_comment", {"id": "k1", "text": "x"}),
+             call("kanban_list", {}), say("ok")]  # fmt: skip
+
+    def script(seen: Seen) -> Answer:
+        if "kanban_complete" not in seen.tools:
+            return steps[calls_made(seen)]
+        return call("kanban_create", {"title": "more"}) if calls_made(seen) == 0 else finishing(seen)
+
+    one = shop(script, mode="plan")
+    one.board.create(CardDraft("x"))
+    session = one.engine.open_session(work).id
+    one.engine.send(session, "go")
+    until(lambda: len(one.server.requests) == 4 and not one.engine.busy(session))
+    created, told, listed = (m["content"] for m in one.server.requests[3].messages if m["role"] == "tool")
+    assert "plan mode" in created
+    assert "plan mode" in told
+    assert [card["id"] for card in json.loads(listed)] == ["k1"]
+    assert one.work() == 0
+    assert "plan mode" in one.server.requests[5].last["content"]
+    assert [(card.title, card.status) for card in one.board.cards()] == [("x", "done")]
