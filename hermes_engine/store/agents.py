@@ -6,6 +6,7 @@ left open is closed as `interrupted`. Batch rows have no records here: the run's
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sqlite3
 import time
@@ -15,9 +16,10 @@ from typing import Any
 
 from hermes_engine.errors import UsageError
 from hermes_engine.events import ApprovalAsked, QuestionAsked, from_json
-from hermes_engine.messages import NO_USAGE, Usage
+from hermes_engine.messages import NO_USAGE, UNKNOWN_USAGE, Usage
 from hermes_engine.store.database import Database, clean
 from hermes_engine.store.instances import Instances
+from hermes_engine.store.recordings import Recordings
 from hermes_engine.store.rows import usage_from_text, usage_text
 
 OPEN_STATES = ("waiting", "running")
@@ -198,7 +200,18 @@ class AgentStore:
                 " (SELECT 1 FROM instances i WHERE i.id = runs.instance AND i.ended IS NULL)",
                 (INTERRUPTED, time.time()),
             )
-        return tuple(_record(row) for row in rows)
+        return tuple(self._counted(_record(row)) for row in sorted(rows, key=lambda row: row["created"], reverse=True))
+
+    def _counted(self, record: AgentRecord) -> AgentRecord:
+        """An interrupted record with what it had used, as far as that was told; those below it were counted before."""
+        if record.kind == "chat" or record.started is None:
+            return record
+        below = self._database.read("SELECT usage FROM agents WHERE parent = ? AND usage != ''", (record.id,))
+        own = Recordings(self._database).spent(record.id) + UNKNOWN_USAGE  # of the step that was cut off
+        usage = sum((usage_from_text(row["usage"]) for row in below), own)
+        with self._database.write() as connection:
+            connection.execute("UPDATE agents SET usage = ? WHERE id = ?", (usage_text(usage), record.id))
+        return dataclasses.replace(record, usage=usage)
 
     def _select(self, where: str, values: Sequence[Any]) -> tuple[AgentRecord, ...]:
         return tuple(_record(row) for row in self._database.read(f"SELECT * FROM agents WHERE {where}", values))

@@ -9,7 +9,8 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from hermes_engine.events import Event, from_json
+from hermes_engine.events import Event, UsageReported, from_json
+from hermes_engine.messages import NO_USAGE, Usage
 from hermes_engine.store.database import Database
 
 _DAY = 86_400.0
@@ -84,6 +85,15 @@ class Recordings:
         beginnings = tuple(f'{{"type":"{kind.__name__}",' for kind in kinds)
         for run in self.runs(session):
             yield from self._events(run.id, lambda line: line.startswith(beginnings))
+
+    def spent(self, agent: str) -> Usage:
+        """What the replies of an agent have cost that were whole."""
+        total = NO_USAGE
+        for run in self._database.read("SELECT id FROM runs WHERE agent = ?", (agent,)):
+            for event in self._events(run["id"], lambda line: line.startswith('{"type":"UsageReported",')):
+                if isinstance(event, UsageReported):
+                    total += event.usage
+        return total
 
     def prune(self, keep_days: int) -> int:
         """Deletes recordings, ended agents and taken orders older than so many days; 0 keeps everything.

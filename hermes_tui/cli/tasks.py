@@ -62,9 +62,17 @@ class Kept(NamedTuple):
 
     def true(self, record: AgentRecord) -> AgentRecord:
         """The record as things are: what a dead program left open is interrupted, whether noted yet or not."""
-        if record.live and record.instance not in self.living:
-            return dataclasses.replace(record, state="interrupted", ended=record.started or record.created)
-        return record
+        if not record.live or record.instance in self.living:
+            return record
+        from hermes_engine.store.recordings import Recordings
+
+        [last] = self.database.read("SELECT max(created) AS word FROM messages WHERE session = ?", (record.session,))
+        return dataclasses.replace(
+            record,
+            state="interrupted",
+            ended=max(record.started or record.created, last["word"] or 0.0),
+            usage=Recordings(self.database).spent(record.id) + UNKNOWN_USAGE,
+        )
 
     def started_with(self, record: AgentRecord) -> dict[str, Any]:
         """The flags of the program that ran it, as far as they hold for whoever goes on with it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from hermes_engine.events import UsageReported, to_json
 from hermes_engine.messages import Message, Usage
 from hermes_engine.store import instances as instances_module
 from hermes_engine.store.agents import INTERRUPTED, AgentRecord, AgentStore
@@ -25,6 +27,7 @@ from hermes_engine.store.instances import (
     this_process,
 )
 from hermes_engine.store.migrations import open_state
+from hermes_engine.store.recordings import insert_chunk
 from hermes_engine.store.sessions import SessionStore
 
 ROOT = str(Path(__file__).parents[2])
@@ -95,6 +98,7 @@ sys.path.insert(0, sys.argv[2])
 from hermes_engine.store.agents import AgentRecord, AgentStore
 from hermes_engine.store.instances import Instances
 from hermes_engine.store.migrations import open_state
+from hermes_engine.store.recordings import insert_chunk
 from hermes_engine.store.sessions import SessionStore
 database = open_state(Path(sys.argv[1]))
 instance = Instances(database).register(Path("/work"))
@@ -165,6 +169,32 @@ def test_an_interrupted_one_ended_when_its_last_word_was_kept(tmp_path: Path) ->
         assert record.ended >= now
     finally:
         database.close()
+
+
+def test_an_interrupted_one_has_used_what_its_replies_told_and_what_is_not_known(tmp_path: Path) -> None:
+    database = open_state(tmp_path / "state.db")
+    agents, now = AgentStore(database), time.time()
+    for number, (agent, parent, state) in enumerate(
+        [("a", "", "running"), ("b", "a", "running"), ("c", "a", "waiting")]
+    ):
+        record = AgentRecord(agent, parent=parent, kind="child", state=state, instance="gone", created=now + number)
+        agents.insert(record)
+        if state == "waiting":
+            continue
+        told = UsageReported(session="s", agent=agent, run=f"run-{agent}", usage=Usage(10, 5, cost_usd=0.5))
+        with database.write() as connection:
+            connection.execute(
+                "INSERT INTO runs (id, session, agent, started) VALUES (?, 's', ?, ?)", (told.run, agent, now)
+            )
+            insert_chunk(connection, "s", told.run, (1, 2), [json.dumps(to_json(told), separators=(",", ":"))] * 2)
+    agents.close_dead()
+    records = {agent: agents.get(agent) for agent in "abc"}
+    assert {agent: record and record.usage for agent, record in records.items()} == {
+        "a": Usage(40, 20, tokens_known=False, cost_usd=2.0, cost_known=False),
+        "b": Usage(20, 10, tokens_known=False, cost_usd=1.0, cost_known=False),
+        "c": Usage(),
+    }
+    database.close()
 
 
 def test_f5_13_a_pid_used_again_is_another_process() -> None:

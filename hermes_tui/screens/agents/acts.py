@@ -68,7 +68,7 @@ class Acting:
 
         async def act(engine: Engine) -> AgentRow:
             _ours(item)
-            resumable = item.state in ("interrupted", "handed over")
+            resumable = item.resumable
             again = engine.tasks.resume if resumable else engine.tasks.retry
             row = await self._desk.off_loop(lambda: again(item.id))
             self._remark((_("{name} goes on") if resumable else _("{name} begins again")).format(name=item.name))

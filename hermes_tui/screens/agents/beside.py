@@ -96,7 +96,7 @@ def keys(
         if item.live:
             told += [(_("x stop"), "stop", 7), (_("X all below"), "stop(True)", 2)]
         else:
-            again = _("r go on") if item.state in ("interrupted", "handed over") else _("r again")
+            again = _("r go on") if item.resumable else _("r again")
             told += [(again, "retry", 7), (_("p replay"), "replay", 5)]
         told += [(_("d diff"), "changes", 4), (_("y copy"), "copy", 3)]
         if not item.live:

@@ -75,6 +75,11 @@ class AgentItem:
         return not self.ended
 
     @property
+    def resumable(self) -> bool:
+        """Whether it can be gone on with where it stood."""
+        return self.state in ("interrupted", "handed over")
+
+    @property
     def sign(self) -> str:
         """needs | running | waiting | good | bad | stopped."""
         if self.needs:

@@ -166,7 +166,8 @@ class AgentsScreen(AgentsBase):
             if item.live:
                 keys += [(_("x stop"), "stop", 6), (_("X all below"), "stop(True)", 2)]
             else:
-                keys.append((_("r again"), "retry", 6))
+                again = _("r go on") if item.resumable else _("r again")
+                keys.append((again, "retry", 6))
             keys += [(_("d diff"), "open('changes')", 3), (_("y copy"), "copy", 2)]
         keys += [(_("/ filter"), "filter", 3), (_("s sort: {by}").format(by=words), "sort", 3)]
         if self._filter:
