@@ -170,7 +170,7 @@ class Dataset:
     def _folder(self, cwd: str) -> Path | None:
         if not cwd:
             return None
-        if "\0" in cwd:
+        if "\0" in cwd or whole_characters(cwd) != cwd:
             raise ValueError("its cwd is no path")
         try:
             return self.path.absolute().parent / Path(cwd).expanduser()

@@ -193,6 +193,13 @@ def test_a_set_a_row_may_not_have_makes_it_invalid(tmp_path: Path) -> None:
     assert isinstance(found[1], Place)
 
 
+@pytest.mark.parametrize("cwd", ["a\0b", "\ud800"])
+def test_a_folder_no_system_can_name_makes_its_line_invalid(tmp_path: Path, cwd: str) -> None:
+    rows, invalid = read(tmp_path / "d", line(prompt="a", cwd=cwd) + line(prompt="b"))
+    assert invalid == [Invalid(1, "its cwd is no path")]
+    assert [row.prompt for row in rows] == ["b"]
+
+
 @pytest.mark.parametrize("everything", ["all", "*"])
 def test_all_sets_are_those_that_rows_may_have(tmp_path: Path, everything: str) -> None:
     path = tmp_path / "d"
