@@ -11,9 +11,12 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from hermes_engine.board import Board, Card, CardDraft, Claim, Hold, Owner
+from pydantic import BeforeValidator
+
+from hermes_engine.board import STATES, Board, Card, CardDraft, Claim, Hold, Owner, UnknownCard
+from hermes_engine.board.writing import id_of, number_of
 from hermes_engine.errors import StateError, ToolFault, UnknownName
 from hermes_engine.messages import Display, ToolResult
 from hermes_engine.protocols import AgentSpec
@@ -21,10 +24,17 @@ from hermes_engine.tools.context import ToolContext
 from hermes_engine.tools.registry import Effect, Tool, make_tool
 from hermes_engine.work.boards_pool import on_board, on_board_at_last
 from hermes_engine.work.card_text import as_data, summary
+from hermes_engine.work.tasks import from_json, named
 from hermes_engine.work.worktrees import Worktree
 
 Described = Sequence[tuple[str, str]]
 """Names and descriptions of profiles."""
+
+Ids = Annotated[list[str] | None, BeforeValidator(named)]
+"""Cards in an argument; one text stands for a list, as models send it."""
+
+Files = Annotated[list[str] | None, BeforeValidator(lambda it: [m] if isinstance(m := from_json(it), str) else m)]
+"""Files in an argument, in the same way; a comma may be in a name."""
 
 
 @dataclass(slots=True)
@@ -81,7 +91,9 @@ class Cards:
                 status: Only this state: triage, todo, ready, running, blocked, review, done.
                 assignee: Only of this profile.
             """
-            found = await on_board(lambda: opened().cards())
+            if status is not None and status not in STATES:
+                raise UnknownName("state", status, STATES)
+            found = await on_board(lambda: opened().cards(archived=status == "archived"))
             chosen = [c for c in found if status in (None, c.status) and assignee in (None, c.assignee)]
             return _told([summary(card) for card in chosen], f"{len(chosen)} cards")
 
@@ -119,7 +131,7 @@ class Cards:
             title: str,
             body: str = "",
             assignee: str | None = None,
-            parents: list[str] | None = None,
+            parents: Ids = None,
             priority: int = 0,
         ) -> ToolResult:
             """Put a card on the board. Its worker sees only the card and its parents' results.
@@ -212,8 +224,8 @@ class Cards:
             ctx: ToolContext,
             summary: str,
             id: str | None = None,
-            created_ids: list[str] | None = None,
-            files: list[str] | None = None,
+            created_ids: Ids = None,
+            files: Files = None,
         ) -> ToolResult:
             """End your card: the work is done.
 
@@ -228,7 +240,7 @@ class Cards:
             return await ended("completed", lambda: hold.complete(summary, created=made), _places(ctx, files))
 
         async def kanban_request_review(
-            ctx: ToolContext, summary: str, id: str | None = None, files: list[str] | None = None
+            ctx: ToolContext, summary: str, id: str | None = None, files: Files = None
         ) -> ToolResult:
             """End your card: somebody is to judge the work first.
 
@@ -289,7 +301,7 @@ class Cards:
             title: str,
             body: str = "",
             assignee: str | None = None,
-            parents: list[str] | None = None,
+            parents: Ids = None,
             priority: int = 0,
         ) -> ToolResult:
             """Put a further card on the board.
@@ -358,13 +370,13 @@ def _places(ctx: ToolContext, files: Iterable[str] | None) -> list[Path]:
 
 
 def _own(given: str | None, own: str) -> None:
-    if given is not None and given.strip() not in ("", own):
+    if given is not None and given.strip() and id_of(number_of(given)) != own:
         raise ToolFault(f"your card is {own}; you cannot end {given}")
 
 
 def _held(held: dict[str, Hold], card: str) -> Hold:
-    with contextlib.suppress(KeyError):
-        return held[card.strip()]
+    with contextlib.suppress(KeyError, UnknownCard):
+        return held[id_of(number_of(card))]
     raise ToolFault(f"you did not claim {card}; claimed: {', '.join(held) or 'none'}")
 
 

@@ -295,6 +295,38 @@ def test_a_worker_whose_profile_lists_the_toolset_links_cards_under_its_run(shop
     assert [event.by for event in one.board.events(card="k3") if event.verb == "link"] == ["default"]
 
 
+def test_cards_in_arguments_may_be_spelled_as_models_do(shop: OpenShop, work: Path) -> None:
+    asked = [call("kanban_create", {"title": "one", "parents": "k1"}),
+             call("kanban_create", {"title": "two", "parents": "k1, k3"}),
+             call("kanban_list", {"status": "open"}), call("kanban_list", {"status": "archived"}),
+             call("kanban_claim", {"id": "1"}), call("kanban_heartbeat", {"id": "K1"}),
+             call("kanban_heartbeat", {"id": "k2"}), call("kanban_heartbeat", {"id": "it"}), say("ok")]  # fmt: skip
+    one = shop(asked)
+    one.board.create(CardDraft("first"))
+    one.board.archive(one.board.create(CardDraft("gone")).id)
+    session = one.engine.open_session(work).id
+    one.engine.send(session, "go")
+    until(lambda: len(one.server.requests) == len(asked) and not one.engine.busy(session))
+    assert [one.board.card(card).parents for card in ("k3", "k4")] == [("k1",), ("k1", "k3")]
+    told = [m["content"] for m in one.server.requests[-1].messages if m["role"] == "tool"]
+    assert told[2].startswith("unknown state 'open'; valid: ")
+    assert [card["id"] for card in json.loads(told[3])] == ["k2"]
+    assert json.loads(told[5]) == {"id": "K1", "status": "running"}
+    assert told[6:] == ["you did not claim k2; claimed: k1", "you did not claim it; claimed: k1"]
+
+
+def test_a_worker_may_spell_its_own_card_and_its_files_as_it_likes(shop: OpenShop) -> None:
+    def script(seen: Seen) -> Answer:
+        if calls_made(seen) == 0:
+            return call("write_file", {"path": "a, b.txt", "content": "x"})
+        return call("kanban_complete", {"summary": "done", "id": "K1", "files": "a, b.txt"})
+
+    one = shop(script)
+    one.board.create(CardDraft("x"))
+    assert one.work() == 0
+    assert [file.name for file in one.board.show("k1").attachments] == ["a, b.txt"]
+
+
 def test_a_chat_keeps_what_it_claimed_when_its_model_changes(shop: OpenShop, work: Path) -> None:
     one = shop([call("kanban_claim", {"id": "k1"}), say("ok"),
                 call("kanban_request_review", {"id": "k1", "summary": "mine"}), say("ok")])  # fmt: skip
