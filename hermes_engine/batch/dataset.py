@@ -116,7 +116,7 @@ class Dataset:
                 continue
             times = equal[row.key]
             equal[row.key] += 1
-            cwd = str(row.cwd.resolve()) if row.cwd else ""
+            cwd = os.path.realpath(row.cwd) if row.cwd else ""  # links that lead to themselves are found by its row
             yield Place(index, start, length, f"{row.key}-{times}", cwd, hash(row.extra))
         self.digest = hasher.hexdigest()
 

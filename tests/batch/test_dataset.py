@@ -200,6 +200,14 @@ def test_a_folder_no_system_can_name_makes_its_line_invalid(tmp_path: Path, cwd:
     assert [row.prompt for row in rows] == ["b"]
 
 
+def test_a_folder_behind_links_without_end_is_its_rows_own_fault(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    rows, invalid = read(tmp_path / "d", line(prompt="a", cwd="a") + line(prompt="b", cwd="x" * 5000))
+    assert [row.prompt for row in rows] == ["a", "b"]
+    assert invalid == []
+
+
 @pytest.mark.parametrize("everything", ["all", "*"])
 def test_all_sets_are_those_that_rows_may_have(tmp_path: Path, everything: str) -> None:
     path = tmp_path / "d"
