@@ -234,16 +234,21 @@ def outcome_lines(outcome: Outcome) -> list[Line]:
     return [*lines, Line("")]
 
 
-def request_lines(event: events.ApprovalAsked | events.QuestionAsked, asker: str = "") -> list[Line]:
-    """A waiting request with its numbered answers; `asker` names another agent. Nothing of what is to be approved is
-    hidden or cut.
+def request_lines(
+    event: events.ApprovalAsked | events.QuestionAsked, asker: str = "", *, worded: bool = True
+) -> list[Line]:
+    """A waiting request with its numbered answers; `asker` names another agent, `worded` is whether what is typed
+    answers a question. Nothing of what is to be approved is hidden or cut.
     """
     who = _("{name} asks: ").format(name=one_line(asker, 40)) if asker else ""
     if isinstance(event, events.QuestionAsked):
         lines = [Line(f"◆ {who}{one_line(event.question)}", "bold")]
         lines += [Line(f"  {n} {one_line(choice)}") for n, choice in enumerate(event.choices, 1)]
-        lines.append(Line("  " + (_("a number, or your own words") if event.choices else _("type the answer"))))
-        return lines
+        how = _("a number, or your own words") if event.choices else _("type the answer")
+        if not worded:
+            apart = _("/attach {name} takes your own words").format(name=one_line(asker, 40))
+            how = _("a number; {apart}").format(apart=apart) if event.choices else apart
+        return [*lines, Line(f"  {how}")]
     lines = [Line(f"◆ {who}{escaped(event.title).replace(chr(10), ' ')}", "bold")]
     if event.detail and event.detail.strip() != event.title.strip():
         lines += [Line(f"  │ {part}") for part in escaped(event.detail).split("\n")]

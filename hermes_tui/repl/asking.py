@@ -56,7 +56,8 @@ class Asking:
 
     def _show(self, request: Asked) -> None:
         self._shown_at = time.monotonic()
-        self._shell.front.put(request_lines(request, "" if self._own(request) else self._asker(request)))
+        asker = "" if self._own(request) else self._asker(request)
+        self._shell.front.put(request_lines(request, asker, worded=self._talked_to(request)))
 
     def answer(self, text: str) -> bool | None:
         """Takes a typed text as an answer, None when it is none: a number answers what was asked first, words only

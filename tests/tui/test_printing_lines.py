@@ -144,3 +144,17 @@ def test_a_request_shows_everything_that_will_run() -> None:
 def test_a_request_without_a_rule_offers_once_and_no_only() -> None:
     text = "\n".join(line.text for line in request_lines(events.ApprovalAsked(title="rm")))
     assert [number for number in "1234" if f"\n  {number} " in text] == ["1", "3"]
+
+
+@pytest.mark.parametrize(
+    ("choices", "worded", "told"),
+    [
+        ((), True, "  type the answer"),
+        ((), False, "  /attach fix takes your own words"),
+        (("a", "b"), True, "  a number, or your own words"),
+        (("a", "b"), False, "  a number; /attach fix takes your own words"),
+    ],
+)
+def test_a_question_says_what_answers_it(choices: tuple[str, ...], worded: bool, told: str) -> None:
+    asked = events.QuestionAsked(question="Which branch?", choices=choices)
+    assert request_lines(asked, "fix", worded=worded)[-1].text == told
