@@ -170,13 +170,19 @@ class Verbs(Reading):
             return self._one(transaction, card)
 
     def review(self, card: str, note: str = "", *, by: str = "") -> Card:
-        """Asks for a review, by the card's reviewer or else a person; a run at work ends."""
-        return self._put(card, "review", "review", by, note, said="", phase="review", retry_at=0)
+        """Asks for a review, by the card's reviewer or else a person, who find the note among its comments; a run at
+        work ends."""
+        with self._database.write() as transaction:
+            row = writing.card_row(transaction, card)
+            check("review", id_of(row["number"]), row["status"])
+            self._remarked(transaction, row, note, by)
+            return self._put_in(transaction, row, "review", "review", by, note, said="", phase="review", retry_at=0)
 
     def accept(self, card: str, note: str = "", *, by: str = "") -> Card:
-        """A person passes the review: the card is done with the result it has."""
+        """A person passes the review: the card is done with the result it has, the note is a comment."""
         with self._database.write() as transaction:
             row = self._under_review(transaction, card, "accept")
+            self._remarked(transaction, row, note, by)
             run = writing.take_away(transaction, row, f"accepted by {line(by) or 'a person'}")
             writing.finish(transaction, row, "accept", row["result"] or note, by=line(by), told=note, run=run)
             return self._one(transaction, card)
@@ -223,11 +229,21 @@ class Verbs(Reading):
     def _put(self, card: str, verb: Verb, target: State, by: str, told: str, **columns: Any) -> Card:
         with self._database.write() as transaction:
             row = writing.card_row(transaction, card)
-            check(verb, id_of(row["number"]), row["status"])
-            run = writing.take_away(transaction, row, _told(verb, by, told))
-            writing.move(transaction, row, verb, target, by=line(by), told=text(told), run=run)
-            self._set(transaction, row, **columns)
-            return self._one(transaction, card)
+            return self._put_in(transaction, row, verb, target, by, told, **columns)
+
+    def _put_in(
+        self, transaction: Transaction, row: Row, verb: Verb, target: State, by: str, told: str, **columns: Any
+    ) -> Card:
+        check(verb, id_of(row["number"]), row["status"])
+        run = writing.take_away(transaction, row, _told(verb, by, told))
+        writing.move(transaction, row, verb, target, by=line(by), told=text(told), run=run)
+        self._set(transaction, row, **columns)
+        return self._one(transaction, id_of(row["number"]))
+
+    def _remarked(self, transaction: Transaction, row: Row, note: str, by: str) -> None:
+        """Keeps the word that came with a move where whoever has the card next reads it."""
+        if note.strip():
+            writing.add_comment(transaction, row, note, author=by)
 
     def _rest(self, card: str, verb: Verb, by: str) -> Card:
         with self._database.write() as transaction:

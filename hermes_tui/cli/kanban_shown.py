@@ -187,6 +187,7 @@ def _facts(details: Details) -> list[Cells]:
         (_("workspace"), escaped(card.workspace)),
         (_("branch"), next((run.commit for run in reversed(details.runs) if run.commit), "")),
         (_("created"), f"{time_text(card.created)} {escaped(card.created_by)}".strip()),
+        (_("finished"), time_text(card.finished)),
         *((_("attachment"), f"{escaped(item.name)}: {escaped(item.path)}") for item in details.attachments),
     ]
     return [fact for fact in facts if fact[1]]

@@ -114,6 +114,20 @@ def test_a_review_is_asked_for_and_passed_or_sent_back(board: Board) -> None:
     assert [run.state for run in board.runs(card)] == ["review", "review"]
 
 
+def test_the_words_that_come_with_a_review_are_comments_for_whoever_has_it_next(board: Board) -> None:
+    card = board.create(draft()).id
+    board.review(card, "look at the dates", by="ana")
+    board.accept(card, "good", by="ben")
+    assert [(note.author, note.text) for note in board.show(card).comments] == [
+        ("ana", "look at the dates"),
+        ("ben", "good"),
+    ]
+    board.reopen(card)
+    board.review(card, by="ana")
+    board.accept(card)
+    assert len(board.show(card).comments) == 2, "no words, no comment"
+
+
 def test_a_reviewer_profile_claims_the_review_and_judges_it(board: Board) -> None:
     card = board.create(draft(reviewer="reviewer")).id
     take(board)[1].request_review("did it")

@@ -98,7 +98,7 @@ def test_the_way_of_a_card(tmp_path: Path) -> None:
     assert len(hermes("kanban", "list", "--archived", "--json").json) == 1
     more = hermes("kanban", "show", card, "--json", "--all").json
     assert (more["title"], more["result"], more["assignee"]) == ("Do it well", "all done", "orchestrator")
-    assert [item["text"] for item in more["comments"]] == ["mind the gap", "not yet"]
+    assert [item["text"] for item in more["comments"]] == ["mind the gap", "please", "not yet", "good"]
     assert more["attachments"] == [{"name": "notes.txt", "path": str(notes)}]
     assert (more["reviewer"], more["workspace"], more["events"][0]["verb"]) == ("reviewer", "scratch", "create")
 
