@@ -14,15 +14,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from textual import events
-from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.filter import NoColor
 
 from hermes_engine.errors import HermesError
 from hermes_tui import running
 from hermes_tui.desk import Desk, Start, git_branch, warm_up
-from hermes_tui.keystrokes import Keystrokes, Passed
+from hermes_tui.keystrokes import KeyByKey
 from hermes_tui.screens.chat import STYLES, ChatScreen
 from hermes_tui.screens.hearing import Hearing
 from hermes_tui.screens.host import Host
@@ -43,7 +41,7 @@ BREATH_SECONDS = 1 / 32
 """Between the first picture and everything else: the terminal draws first."""
 
 
-class HermesApp(App[int]):
+class HermesApp(KeyByKey[int]):
     """See the module's docstring."""
 
     TITLE = "Hermes"
@@ -77,7 +75,6 @@ class HermesApp(App[int]):
             self.register_theme(item)
         self._begin_in(name)
         self.animation_level = "none"
-        self._keystrokes = Keystrokes(self, super().on_event)
         self.failure: HermesError | None = None
         self.host = Host(self, desk)
         self.chat = self.host.chat = ChatScreen(desk, self.host)
@@ -87,7 +84,7 @@ class HermesApp(App[int]):
 
     def _begin_in(self, theme: str) -> None:
         """Sets the theme before there is anything to draw; setting it the public way would read all CSS twice."""
-        self.set_reactive(App.theme, theme)
+        self.set_reactive(HermesApp.theme, theme)
         dark = self._themes[theme].dark
         self.update_classes({"-dark-mode": dark, "-light-mode": not dark, f"-theme-{theme}": True}, update=False)
         self._refresh_truecolor_filter(self.ansi_theme)
@@ -179,16 +176,6 @@ class HermesApp(App[int]):
         gc.set_threshold(20_000, 20, 50)
 
     # Keys
-
-    async def on_event(self, event: events.Event) -> None:
-        if isinstance(event, (events.Key, events.Paste)) and not event.is_forwarded:
-            await self._keystrokes.take(event)
-        else:
-            await super().on_event(event)
-
-    async def on_passed(self, message: Passed) -> None:
-        """A key has been dealt with."""
-        await self._keystrokes.passed(message)
 
     def action_screen(self, name: str, goal: str = "") -> None:
         """Goes to a screen, see `Switching.go`."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from textual import events
 from textual.app import App
@@ -17,6 +17,7 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Input, TextArea
 
+ReturnT = TypeVar("ReturnT")
 LONGEST_SECONDS = 0.5
 """Whoever had the key may have gone without a word."""
 
@@ -72,3 +73,21 @@ class Keystrokes:
         if target.post_message(Passed(self._turn)):
             loop = asyncio.get_running_loop()
             self._waiting = loop.call_later(LONGEST_SECONDS, self._app.post_message, Passed(self._turn))
+
+
+class KeyByKey(App[ReturnT]):
+    """An app that deals with one key after the other."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._keystrokes = Keystrokes(self, super().on_event)
+
+    async def on_event(self, event: events.Event) -> None:
+        if isinstance(event, (events.Key, events.Paste)) and not event.is_forwarded:
+            await self._keystrokes.take(event)
+        else:
+            await super().on_event(event)
+
+    async def on_passed(self, message: Passed) -> None:
+        """A key has been dealt with."""
+        await self._keystrokes.passed(message)
