@@ -8,6 +8,7 @@ import shlex
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
@@ -73,20 +74,24 @@ def _type_of(annotation: Any) -> Any:
     return annotation if annotation in (int, float) else str
 
 
-def _option(name: str) -> Callable[[Any], Any]:
-    """The flag of a field of `BatchOptions`."""
+def _option(name: str, *, begins: bool) -> Callable[[Any], Any]:
+    """The flag of a field of `BatchOptions`. `begins`: of a run that may begin, which then has the default."""
     field = BatchOptions.model_fields[name]
     spelled = [f"--{name}", *([_SHORT[name]] if name in _SHORT else []), name]
     if field.annotation is bool:
         return click.option(*spelled, is_flag=True, default=None, help=field.description)
     several = name in ("base_url", "api_key", "filter")
-    return click.option(*spelled, type=_type_of(field.annotation), multiple=several, help=field.description)
+    text = field.description
+    if begins and isinstance(field.default, int | float | str | Path):  # click has none: a resume takes the run's own
+        value = f"{field.default:g}" if isinstance(field.default, float) else field.default
+        text = _("{text} [default: {value}]").format(text=text, value=value)
+    return click.option(*spelled, type=_type_of(field.annotation), multiple=several, help=text)
 
 
-def _run_options(function: Any) -> Any:
+def _run_options(function: Any, *, begins: bool = True) -> Any:
     """Gives a command every flag of a run."""
     for name in reversed([name for name in BatchOptions.model_fields if name not in _OWN]):
-        function = _option(name)(function)
+        function = _option(name, begins=begins)(function)
     for name, text in (
         ("--plain", "Plain lines instead of the bar."),
         ("--json", "One event a line on standard output."),
@@ -119,7 +124,7 @@ def run(context: click.Context, /, list_distributions: bool, **values: Any) -> i
 
 @batch.command()
 @click.argument("run_name", metavar="RUN")
-@_run_options
+@partial(_run_options, begins=False)
 @click.pass_context
 def retry(context: click.Context, /, **values: Any) -> int:
     """Work the failed rows of a run again, and only those."""

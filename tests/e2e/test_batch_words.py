@@ -68,6 +68,17 @@ def test_a_resume_under_a_cap_that_is_reached_is_not_advised(serve: Serve, tmp_p
     assert "'many' is not a valid integer" in hermes(*resume, "many", cwd=tmp_path).err
 
 
+def test_help_tells_what_a_run_has_without_a_flag(tmp_path: Path) -> None:
+    told = " ".join(hermes("batch", "run", "-h", cwd=tmp_path).out.split())
+    for words in (
+        "Prompts in flight at once. [default: 4]",
+        "before the run stops. [default: 3600]",
+        "[default: data]",
+    ):
+        assert words in told
+    assert "[default" not in hermes("batch", "retry", "-h", cwd=tmp_path).out, "it has what its run has"
+
+
 def test_distributions_as_json(tmp_path: Path) -> None:
     told = hermes("batch", "run", "--list_distributions", "--json", cwd=tmp_path).json
     assert {name: value for name, value in told[3].items() if name != "description"} == {
