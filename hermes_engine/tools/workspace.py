@@ -83,6 +83,8 @@ class Workspace:
         if self.is_folder(self._cwd):
             return self._cwd, ""
         lost, self._cwd = self._cwd, self.start
+        if lost == self.start:  # nowhere to fall back to: the command's own failure says it
+            return self.start, ""
         return self.start, f"[the folder {lost} no longer exists; back in {self.start}]"
 
     def resolve(self, path: str) -> Path:

@@ -60,6 +60,13 @@ async def test_f8_5_a_vanished_folder_falls_back_with_a_note(hands: Hands) -> No
     assert (await hands.call("terminal", command="echo ok")).text == "ok"
 
 
+async def test_f5_17_where_the_first_folder_itself_vanished_it_is_not_said_to_be_gone_back_to(hands: Hands) -> None:
+    hands.workspace.start.rmdir()
+    result = await hands.call("terminal", command="pwd")
+    assert not result.ok
+    assert result.text == f"cannot start: the folder {hands.workspace.start} does not exist\n[exit 127]"
+
+
 async def test_f8_1_what_goes_on_in_the_background_is_said(hands: Hands) -> None:
     began = time.monotonic()
     result = await hands.call("terminal", command="sleep 30 & echo done")
