@@ -12,7 +12,7 @@ from collections.abc import Iterator, MutableMapping
 from pathlib import Path
 from typing import Any
 
-from hermes_engine.errors import StateError, UsageError
+from hermes_engine.errors import ConfigError, StateError, UsageError
 from hermes_engine.paths import Home, private_dir, safe_name, write_atomic
 from hermes_engine.profiles.catalog import ProfileInfo, chosen_profile, list_profiles, read_description
 from hermes_engine.profiles.places import (
@@ -79,13 +79,13 @@ def rename(home: Home, old: str, new: str) -> ProfileInfo:
     """Gives an own profile another name; profiles that extend it and the choice of it follow. Raises UsageError."""
     place = own_place(home, old)
     check_new_name(home, new)
+    heirs = _heirs(home, old)
     try:
         place.folder.rename(home.profiles / new)
     except OSError as error:
         raise StateError(f"{place.folder} cannot be renamed: {error.strerror or error}") from error
-    for other in own_places(home):
-        if other.read()[0].extends == old:
-            edit_config(other.folder / "profile.yaml", _set("extends", new), ProfileFile)
+    for heir in heirs:
+        edit_config(heir.folder / "profile.yaml", _set("extends", new), ProfileFile)
     if chosen_profile(home) == old:
         set_value(home.config, "profile", new)
     return _info(home, new)
@@ -95,7 +95,7 @@ def delete(home: Home, name: str) -> None:
     """Removes an own profile with its keys. Raises UsageError, also when another profile extends it."""
     place = own_place(home, name)
     shipped_too = any(item.name == name for item in shipped_places())
-    heirs = [item.name for item in own_places(home) if item.name != name and item.read()[0].extends == name]
+    heirs = [heir.name for heir in _heirs(home, name)]
     if heirs and not shipped_too:
         raise UsageError(f"profile {name} is extended by {', '.join(heirs)}", hint="change or delete those first")
     try:
@@ -106,6 +106,16 @@ def delete(home: Home, name: str) -> None:
         raise StateError(f"{place.folder} cannot be deleted: {error.strerror or error}") from error
     if chosen_profile(home) == name and not shipped_too:
         set_value(home.config, "profile", DEFAULT_PROFILE)
+
+
+def _heirs(home: Home, name: str) -> list[ProfilePlace]:
+    """Own profiles that extend this one; what cannot be read is nobody's heir, and keeps no other from its change."""
+    found = []
+    for place in own_places(home):
+        with contextlib.suppress(ConfigError):
+            if place.name != name and place.read()[0].extends == name:
+                found.append(place)
+    return found
 
 
 def config_for_edit(home: Home, name: str) -> Path:

@@ -193,6 +193,19 @@ def test_rename_carries_heirs_and_delete_minds_them(home: Home) -> None:
     assert names(home) == ["default", "ground", "heir", "orchestrator", "reviewer"]
 
 
+def test_a_broken_profile_keeps_no_other_from_its_change(home: Home) -> None:
+    for name in ("base", "bad", "heir"):
+        create(home, name)
+    (home.profiles / "bad/profile.yaml").write_text("description: [x\n")
+    (home.profiles / "heir/profile.yaml").write_text("extends: base\n")
+    rename(home, "base", "ground")
+    assert (home.profiles / "heir/profile.yaml").read_text() == "extends: ground\n"
+    delete(home, "heir")
+    delete(home, "ground")
+    assert (home.profiles / "bad/profile.yaml").read_text() == "description: [x\n"
+    assert names(home) == ["default", "bad", "orchestrator", "reviewer"]
+
+
 def test_one_broken_profile_does_not_hide_the_others(home: Home) -> None:
     create(home, "good", description="g")
     create(home, "bad")
