@@ -16,7 +16,8 @@ from hermes_engine.batch.writer import now
 State = Literal["running", "done", "interrupted", "stopped", "failed"]
 """done | interrupted (a person asked) | stopped (a cap, the server) | failed (a fault)."""
 
-_LINES_NAMED = 100
+LINES_NAMED = 100
+"""Invalid lines that `statistics.json` names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,7 @@ def statistics_of(account: Account, plan: Plan, counts: Counts) -> dict[str, Any
             "rows_per_minute": round(60 * settled / seconds, 2) if seconds else 0.0,
             "tokens_per_second": round(ledger.tally.usage.total_tokens / seconds, 2) if seconds else 0.0,
         },
-        "invalid_lines": [{"line": item.line, "reason": item.reason} for item in plan.invalid[:_LINES_NAMED]],
+        "invalid_lines": [{"line": item.line, "reason": item.reason} for item in plan.invalid[:LINES_NAMED]],
     }
 
 

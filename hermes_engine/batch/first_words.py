@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from hermes_engine.batch.accounts import LINES_NAMED
 from hermes_engine.batch.plan import Plan
 from hermes_engine.batch.setup import Setup
 
 _INVALID_TOLD = 20
+_INVALID_WARNED = 3
+"""So many of them as warnings: those stand in a chat too, where they would push everything else away."""
 
 
 def told_first(plan: Plan, setup: Setup, work: Path, lost: int) -> Iterator[tuple[str, str]]:
@@ -24,10 +27,12 @@ def told_first(plan: Plan, setup: Setup, work: Path, lost: int) -> Iterator[tupl
         yield "info", _sandbox_told(setup)
     if setup.options.keep_work:
         yield "info", f"the rows' folders stay in {work}"
-    for item in plan.invalid[:_INVALID_TOLD]:
-        yield "warning", f"{plan.dataset}:{item.line}: no row: {item.reason}"
-    if len(plan.invalid) > _INVALID_TOLD:
-        yield "warning", f"{len(plan.invalid) - _INVALID_TOLD} more lines are no rows, see statistics.json"
+    for place, item in enumerate(plan.invalid[:_INVALID_TOLD]):
+        level = "warning" if place < _INVALID_WARNED else "info"
+        yield level, f"{plan.dataset}:{item.line}: no row: {item.reason}"
+    if len(plan.invalid) > _INVALID_WARNED:
+        named = "them" if len(plan.invalid) <= LINES_NAMED else f"the first {LINES_NAMED}"
+        yield "warning", f"{len(plan.invalid)} lines are no rows; statistics.json names {named}"
     if not plan.total:
         yield "warning", f"{plan.dataset} holds no prompt"
     if lost:

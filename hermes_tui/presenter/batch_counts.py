@@ -89,7 +89,7 @@ def run_word(state: str, told: Counters) -> str:
     """A run's state as a stable word: "nothing" when it came to its end and kept no row, "open" when only its failed
     rows were run and others are left.
     """
-    if state != "done" or not told.total:
+    if state != "done":
         return state
     return "open" if told.waiting else "done" if told.kept else "nothing"
 

@@ -197,3 +197,17 @@ def test_run_json_holds_the_run(tmp_path: Path) -> None:
     assert settings["toolset_odds"] == {"terminal": 1.0}
     assert settings["endpoint"] == {"kind": "demo", "base_url": "", "model": "demo"}
     assert "api_key" not in json.dumps(settings["options"])
+
+
+@pytest.mark.parametrize(("bad", "last"), [(3, ""), (4, "names them"), (101, "names the first 100")])
+def test_f1_6_bad_lines_are_told_and_a_few_of_them_as_warnings(tmp_path: Path, bad: int, last: str) -> None:
+    """Warnings stand in a chat, which twenty of them would fill."""
+    ran = play(tmp_path, by_prompt({}), dataset_file=dataset(tmp_path / "d.jsonl", [*[b"{bad"] * bad, "good"]))
+    told = [event for event in ran.heard(Notice) if "no row" in event.text]
+    named = [event for event in told if ": no row: not JSON" in event.text]
+    assert [event.text.rpartition("/")[2].partition(" ")[0] for event in named] == [
+        f"d.jsonl:{number}:" for number in range(1, min(bad, 20) + 1)
+    ]
+    assert sum(event.level == "warning" for event in named) == 3
+    words = [(event.level, event.text) for event in told if event not in named]
+    assert words == ([("warning", f"{bad} lines are no rows; statistics.json {last}")] if last else [])

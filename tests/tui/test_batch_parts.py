@@ -134,6 +134,8 @@ def test_a_run_that_kept_nothing_did_not_go_well() -> None:
     assert told.word == "nothing"
     left, _right = drawing.sentence(told, NOW, LOOK)
     assert left[1].text.startswith("✗ done, nothing kept")
+    told.take(Look(state({"total": 0}, word="done"), (), frozenset(), False), None)
+    assert told.word == "nothing", "its command ends with 1"
 
 
 def test_curves_have_as_many_points_and_stay_between_nothing_and_all() -> None:

@@ -154,6 +154,8 @@ class RunScreen(BatchBase):
             return Text(_("0 of {count}. Esc clears.").format(count=told.total), look.soft)
         if self.model.at_work and not self.model.here:
             return Text(_("No row has ended yet; those in flight are known to their program only."), look.soft)
+        if not self.model.at_work and not told.total:
+            return Text(_("Its dataset holds no prompt."), look.soft)
         return Text(_("No row has begun yet."), look.soft)
 
     def _draw_bars(self, width: int, height: int) -> None:
