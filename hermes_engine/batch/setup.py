@@ -127,7 +127,7 @@ def set_up(options: BatchOptions, resolved: Resolved) -> Setup:
     settings = resolved.settings
     open_dataset(options, settings).close()
     distribution = chosen(resolved.home, options.distribution)
-    odds, left_out = draws(distribution, settings)
+    odds, left_out = _drawn(distribution, settings, options)
     model = options.model or settings.model
     resolved, endpoints = _endpoints(resolved, options)
     for endpoint in endpoints:
@@ -135,7 +135,8 @@ def set_up(options: BatchOptions, resolved: Resolved) -> Setup:
     if moved := _moved(options, stored, endpoints[0]):
         notes.append(moved)
     if left_out and not distribution.where_enabled:
-        notes.append(f"never drawn, not enabled in the profile: {', '.join(left_out)}")
+        why = "not enabled in the profile" if options.toolsets is None else "not among --toolsets"
+        notes.append(f"never drawn, {why}: {', '.join(left_out)}")
     surroundings, unboxed = _surroundings(options, settings, stored)
     mode = resolved.mode_for(attended=False)
     spec = AgentSpec(
@@ -159,6 +160,20 @@ def set_up(options: BatchOptions, resolved: Resolved) -> Setup:
         options, resolved, folder, stored, endpoints, spec, distribution, odds, history, seed, tuple(notes),
         surroundings, unboxed,
     )  # fmt: skip
+
+
+def _drawn(distribution: Distribution, settings: Settings, options: BatchOptions) -> tuple[Draws, tuple[str, ...]]:
+    """The odds, and the sets left out. Raises UsageError in words of what the person gave."""
+    try:
+        return draws(distribution, settings)
+    except UsageError as error:
+        if options.toolsets is None:
+            raise
+        has = ", ".join(name for name, odds in distribution.odds.items() if odds)
+        raise UsageError(
+            f"--toolsets {','.join(options.toolsets)} leaves the distribution {distribution.name} nothing to draw",
+            hint=f"it has {has}; name one of these, or another --distribution",
+        ) from error
 
 
 def _moved(options: BatchOptions, stored: dict[str, Any], endpoint: Endpoint) -> str:

@@ -11,6 +11,7 @@ import pytest
 
 from hermes_engine.batch.runner import BatchRun
 from hermes_engine.errors import ConfigError, NotConfigured, UnknownName, UsageError
+from hermes_engine.events import Notice
 from hermes_engine.messages import Usage
 from hermes_engine.protocols import AgentSpec
 from tests.batch.served import run
@@ -128,6 +129,19 @@ def test_what_cannot_be_met_is_refused_before_anything_is_written(
         play(tmp_path, by_prompt({}), **values)
     assert getattr(caught.value, "exit_code", 0) == 2
     assert not (tmp_path / "data").exists()
+
+
+def test_toolsets_that_leave_nothing_to_draw_are_named_as_given(tmp_path: Path) -> None:
+    """The profile is not at fault: `hermes tools enable` would change nothing."""
+    dataset(tmp_path / "prompts.jsonl", ["a"])
+    with pytest.raises(UsageError) as caught:
+        play(tmp_path, by_prompt({}), toolsets=("delegation",), distribution="terminal_file")
+    assert caught.value.line == (
+        "--toolsets delegation leaves the distribution terminal_file nothing to draw — it has terminal, file; name one "
+        "of these, or another --distribution"
+    )
+    ran = play(tmp_path, by_prompt({}), toolsets=("file",), distribution="terminal_file")
+    assert "never drawn, not among --toolsets: terminal" in [event.text for event in ran.heard(Notice)]
 
 
 @pytest.mark.parametrize("name", ["../../x", "/abs", "a\0b", "..", "", ".hidden", "a/b", "x" * 200])
