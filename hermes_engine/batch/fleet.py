@@ -118,7 +118,8 @@ class Fleet:
         seconds = JOIN_SECONDS if address else START_SECONDS
         await self._until(lambda: bool(self._nodes), seconds, f"{where} does not answer")
         cpus = sum(node.cpus for node in self._nodes.values())
-        self._outage.tell("info", f"Ray: {len(self._nodes)} machines; up to {cpus} processes work rows")
+        machines = "1 machine" if len(self._nodes) == 1 else f"{len(self._nodes)} machines"
+        self._outage.tell("info", f"Ray: {machines}; up to {cpus} processes work rows")
         self._wanting = self._setup.options.num_workers
         self._grow()
         await self._until(self._somebody, START_SECONDS, f"{where} works no row")

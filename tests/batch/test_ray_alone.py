@@ -112,7 +112,7 @@ def test_an_interrupt_ends_a_run_with_its_ray_and_its_commands(serve: Serve, tmp
         "no sandbox: commands of the rows run on each row's machine, as whoever started Ray there",
         "starting Ray on this machine",
     ]
-    assert told[2].startswith("Ray: 1 machines; up to ")
+    assert told[2].startswith("Ray: 1 machine; up to ")
     assert told[-1] == "go on with: hermes batch run --resume --run_name r"
     assert b"kept 20 " in out
     assert b"raylet" not in out + err
