@@ -57,12 +57,15 @@ class Section(Static):
 
     def show(self, lines: Sequence[Line], chosen: str = "") -> None:
         """Shows these lines, those of the chosen item marked; none hides the section."""
+        wraps = self.id == "side-nothing"
         grown = len(lines) != len(self.lines)
         self.lines, self.display = lines, bool(lines)
+        if not wraps:  # each line is cut to the width: a height found out from the words would be that of the old width
+            self.styles.height = len(lines)
         text = Text("\n").join(self._marked(line) if chosen and line.item == chosen else line.text for line in lines)
         if self._shown is None or text != self._shown or text.spans != self._shown.spans:
             self._shown = text
-            self.update(text, layout=grown)
+            self.update(text, layout=wraps and grown)
 
     def _marked(self, line: Line) -> Text:
         look, width = look_of(self), self.size.width

@@ -219,3 +219,16 @@ async def test_a_screen_is_named_with_what_goes_on_there_and_opens_by_a_click() 
         await pilot.click(offset=(top.index("Agents"), 0))
         await settle(pilot)
         assert app.screen is not app.chat
+
+
+async def test_a_drawer_that_became_narrow_has_its_sections_one_under_the_other() -> None:
+    async with stage(80, 24) as (app, pilot):
+        tell(app, RUNS, dataclasses.replace(RUNS, id="5", name="reader"), TASK)
+        await pilot.press("ctrl+t")
+        await settle(pilot)
+        assert "BACKGROUND  1" in screen_text(app)
+        await pilot.resize_terminal(40, 12)
+        await settle(pilot)
+        rows = [line.removeprefix("│").split()[:2] for line in screen_lines(app)[2:10]]
+        assert rows[:2] == [["AGENTS", "2"], ["●", "tester"]]
+        assert rows[3:7] == [["+1", "more"], [], ["BACKGROUND", "1"], ["⚙", "evals"]]
