@@ -71,6 +71,28 @@ def test_f9_2_an_approval_shows_control_codes_as_escapes(serve: Serve, tmp_path:
 TITLE, PROGRESS = rb"\x1b\]2;Hermes (\d+)%\x1b\\\\", rb"\x1b\]9;4;1;(\d+)\x1b\\\\"
 
 
+@pytest.mark.parametrize("typed", ["1\r", "2\r"])
+def test_a_digit_and_enter_in_one_burst_are_no_answer_and_no_message(typed: str, serve: Serve, tmp_path: Path) -> None:
+    server = serve([call("terminal", {"command": "touch made"}), say("done")])
+    with app(server, cwd=tmp_path) as terminal:
+        terminal.shows(READY)
+        terminal.press(*"go", "enter")
+        terminal.shows("touch may change something")
+        terminal.pump(0.6)
+        terminal.send(typed)
+        terminal.shows("press it again")
+        assert "queued" not in terminal.screen
+        assert not (tmp_path / "made").exists()
+        terminal.press(typed[0], pause=0.2)
+        terminal.press("enter", pause=0.2)
+        terminal.shows("done")
+        terminal.idle()
+        assert (tmp_path / "made").exists()
+        assert users(server) == ["go"]
+        terminal.press("ctrl+d")
+        assert terminal.left()[0] == 0
+
+
 @pytest.mark.parametrize("at_once", [False, True])
 def test_the_terminal_shows_how_far_a_batch_is_and_is_cleared(serve: Serve, tmp_path: Path, at_once: bool) -> None:
     server = serve([say("row answer")] * 3 + [hang(60 if at_once else 0.5)])

@@ -73,6 +73,10 @@ class Digits:
         if event.key == "enter" and self._live and gap >= BURST:
             self._answer(sure=True)
             return True
+        if event.key == "enter" and len(set(self._held)) == 1:  # typed ahead for something else, or too fast
+            self.drop()
+            self._say_again()
+            return True
         if event.key in ("escape", "backspace"):
             self.drop()
             self._asking.changed()
@@ -120,7 +124,11 @@ class Digits:
         """Nothing followed."""
         if self._live:
             self._answer(sure=False)
-            return
+        else:
+            self._say_again()
+
+    def _say_again(self) -> None:
+        """It was no answer: says so for a while, in which words may still make held digits a message."""
         self._asking.hint = words = _("Too soon or too fast to be an answer: press it again")
 
         def forget() -> None:
