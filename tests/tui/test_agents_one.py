@@ -234,6 +234,7 @@ async def test_ctrl_n_goes_from_one_that_asks_to_the_next(serve: Serve, tmp_path
         await app.pilot.press("alt+2", "ctrl+n")
         await app.until(lambda: isinstance(app.app.screen, AgentScreen))
         first = shown(app).item.name
+        assert first == "alpha", "who waits longest"
         await app.until(lambda: shown(app).asking.focused)
         await app.pilot.press("ctrl+n")
         await app.until(lambda: shown(app).item.name != first and shown(app).asking.focused)

@@ -286,7 +286,7 @@ class AgentScreen(AgentsBase):
     def action_next_request(self) -> None:
         """Goes to what it asks, then to the next agent that asks."""
         if not (self.talk.waiting() and self.asking.focused is None and self.asking.look()):
-            super().action_next_request()
+            self.go_to_needy(self.item.id)
 
     def show_agent(self, item: AgentItem, purpose: str) -> None:
         if item.id == self.item.id and purpose == "answer":

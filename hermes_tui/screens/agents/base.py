@@ -144,13 +144,17 @@ class AgentsBase(SteadyScreen[None]):
             self.remark(_("x stops an agent. Ctrl+C again to quit"))
 
     def action_next_request(self) -> None:
-        """Goes to the next agent that needs the person."""
+        """Goes to the first agent that needs the person."""
+        self.go_to_needy()
+
+    def go_to_needy(self, after: str = "") -> None:
+        """Goes to the next agent that needs the person, behind the one of that id."""
         waiting = [item for item in self.book.items() if item.needs]
         if not waiting:
             self.remark(_("Nothing waits for you"))
             return
         ids = [item.id for item in waiting]
-        place = ids.index(self.book.chosen) + 1 if self.book.chosen in ids else 0
+        place = ids.index(after) + 1 if after in ids else 0
         self.open_agent(waiting[place % len(waiting)], purpose="answer")
 
     def open_agent(self, item: AgentItem, *, purpose: str = "") -> None:
