@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +55,11 @@ def batch(host: CommandHost, args: str) -> None:
             _show_runs(host)
         return
     first, _blank, rest = args.partition(" ")
+    if first == "show" and rest:
+        folder = _found(host, rest.strip())
+        if not host.open_screen("batch", run=folder.root.name):
+            _show_run(host, folder)
+        return
     if first in VERBS and rest:
         host.show(Output("text", _act(host, first, rest.strip())))
         return
@@ -84,9 +90,9 @@ def _options(host: CommandHost, args: str) -> BatchOptions:
             hint = _("one JSON object a line with `prompt`")
             raise UsageError(_("there is no file {file}").format(file=file), hint=hint)
         values |= {"run_name": run_name(file), "dataset_file": file, **({"max_samples": count} if count else {})}
-    elif "resume" not in given or "run_name" not in given:
+    elif not given.get("resume") or "run_name" not in given:
         raise UsageError(_("a file is needed"), hint="/batch prompts.jsonl --num_workers 8")
-    if "resume" not in given:
+    if not given.get("resume"):
         values["model"] = chat.model
     options = checked(values | given)
     set_up(options, host.resolved)
@@ -105,11 +111,6 @@ def _act(host: CommandHost, verb: str, name: str) -> str:
             _found(host, name).ask_to_stop()
         runs.stop(name)
         return _("Stopping {name}; what is in flight ends first.").format(name=name)
-    if verb == "show":
-        _found(host, name)
-        if not host.open_screen("batch", run=name):
-            raise UsageError(_("there is no screen for it here"), hint="/batch")
-        return _("Showing {name}.").format(name=name)
     if verb == "retry":
         count = runs.retry(_found(host, name).root)
         if count < 0:
@@ -152,6 +153,32 @@ def run_name(file: Path, now: float | None = None) -> str:
     stem = re.sub(r"[^A-Za-z0-9_-]+", "-", file.stem).strip("-_")[:60] or "run"
     moment = time.localtime(time.time() if now is None else now)
     return f"{stem}-{time.strftime('%m%d-%H%M%S', moment)}"
+
+
+def _show_run(host: CommandHost, folder: RunFolder) -> None:
+    """How one run stands, where there is no screen for it."""
+    from hermes_engine.batch.overview import examples, run_state
+
+    run = run_state(folder)
+    spent = run.statistics.get("spent", {})
+    tokens, cost = f"{spent.get('total_tokens', 0):,}", f"${spent.get('cost_usd', 0.0):.4f}"
+    facts = {
+        _("state"): " · ".join(one_line(part, 200) for part in (run.state, run.reason, run.holder) if part),
+        _("model"): one_line(str(run.settings.get("options", {}).get("model") or "")),
+        _("rows"): _listed(run.rows),
+        _("rejected"): _listed(run.statistics.get("rejects", {})),
+        _("failed"): _listed(run.statistics.get("failures", {})),
+        **{one_line(kind): one_line(said, 200) for kind, said in examples(folder).items()},
+        _("tokens"): tokens if spent.get("tokens_known") else _("at least {figure}").format(figure=tokens),
+        _("cost"): cost if spent.get("cost_known") else _("unknown"),
+        _("folder"): str(folder.root),
+    }
+    rows = tuple((name, text) for name, text in facts.items() if text)
+    host.show(Output("table", title=_("Batch {name}").format(name=run.name), columns=("", ""), rows=rows))
+
+
+def _listed(numbers: Mapping[str, int]) -> str:
+    return ", ".join(f"{one_line(name)} {number}" for name, number in numbers.items() if number)
 
 
 def _show_runs(host: CommandHost) -> None:

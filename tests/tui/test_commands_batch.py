@@ -45,7 +45,13 @@ def test_batch_runs_beside_the_chat(sit: Sit) -> None:
     desk.until(lambda: desk.do("/batch").rows[0][1] == "done")
     (row,) = desk.do("/batch").rows
     assert row[:4] == (finished.name, "done", "2/2", "2 kept")
+    shown = desk.do(f"/batch show {finished.name}")
+    facts = {row[0]: row[1] for row in shown.rows}
+    assert (shown.kind, shown.title) == ("table", f"Batch {finished.name}"), "there is no screen here"
+    assert (facts["state"], facts["rows"]) == ("done", "total 2, kept 2")
+    assert facts["folder"].endswith(f"data/{finished.name}")
     assert desk.do("/batch nosuch.jsonl").kind == "error"
+    assert desk.do("/batch show nosuch").kind == "error"
     assert desk.do("/batch stop nosuch").kind == "error"
 
 
