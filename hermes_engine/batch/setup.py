@@ -98,7 +98,12 @@ def open_dataset(options: BatchOptions, settings: Settings) -> Dataset:
     """The dataset of a run. Raises UsageError: none is named, or it cannot be read."""
     if options.dataset_file is None:
         raise UsageError("--dataset_file is needed", hint="a JSONL file with one prompt a line")
-    return Dataset(options.dataset_file, refused=lambda name: refusal(name, settings))
+    try:
+        return Dataset(options.dataset_file, refused=lambda name: refusal(name, settings))
+    except UsageError as error:
+        if options.resume or options.only_failed:
+            error.hint = error.hint or "--dataset_file tells where it is now"
+        raise
 
 
 def set_up(options: BatchOptions, resolved: Resolved) -> Setup:

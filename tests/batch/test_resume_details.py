@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hermes_engine.errors import Interrupted
+from hermes_engine.errors import Interrupted, UsageError
 from hermes_engine.events import Notice
 from hermes_engine.protocols import AgentSpec
 from tests.batch.served import run
@@ -55,6 +55,17 @@ def test_what_a_row_carries_follows_its_line(tmp_path: Path) -> None:
     assert ran.agents.prompts == []
     assert [json.loads(row["metadata"]["extra"])["id"] for row in ran.rows()] == ["mended", 2, 1]
     assert [json.loads(row["metadata"]["extra"])["id"] for row in ran.rows("batch_0.jsonl")] == [1, 2, 3]
+
+
+def test_a_dataset_that_was_moved_is_asked_for(tmp_path: Path) -> None:
+    dataset(tmp_path / "prompts.jsonl", ["a"])
+    play(tmp_path, lambda prompt, spec: thinks())
+    moved = (tmp_path / "prompts.jsonl").rename(tmp_path / "moved.jsonl")
+    with pytest.raises(UsageError, match=r"^cannot read the dataset .*: No such file or directory$") as caught:
+        play(tmp_path, lambda prompt, spec: thinks(), resume=True, dataset_file=None)
+    assert caught.value.hint == "--dataset_file tells where it is now"
+    again = play(tmp_path, lambda prompt, spec: thinks(), resume=True, dataset_file=moved)
+    assert (again.summary.counts["kept"], again.agents.prompts) == (1, [])
 
 
 def test_f1_8_a_stop_while_a_long_dataset_is_read_ends_the_run_at_once(tmp_path: Path) -> None:
