@@ -56,7 +56,7 @@ def test_keys_that_arrive_together_are_obeyed_in_their_order_in_a_form(tmp_path:
     with AppTerminal("-m", "demo", columns=80, rows=24, cwd=tmp_path) as terminal:
         terminal.shows("/ for commands")
         terminal.press("\x1b3")
-        terminal.shows("/kanban GOAL")
+        terminal.shows("n new")  # the engine may still be coming up: no key is lost for that
         terminal.press("n")
         terminal.shows("New card")
         assert "default, orchestrator, reviewer" in terminal.screen

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from hermes_engine.board import CardDraft
 from hermes_tui.screens.kanban.screen import KanbanScreen
 from hermes_tui.widgets.cards import column_name
 from tests.conftest import Serve
@@ -82,6 +83,26 @@ async def test_a_new_card_is_written_in_a_form(serve: Serve, tmp_path: Path) -> 
         card = await asyncio.to_thread(board_of(app).card, "k2")
         assert (card.title, card.body, card.assignee, card.priority) == ("second", "line one\nline two", "nobody", 4)
         assert card.parents == (one,)
+
+
+async def test_why_a_form_was_not_taken_is_seen_in_a_short_window(serve: Serve, tmp_path: Path) -> None:
+    async with live(settings(serve([say("unused")])), tmp_path, width=60, height=16) as app:
+        await made(app, "first")
+        await opened(app)
+        await app.pilot.press("n")
+        await app.shows("New card")
+        await app.pilot.press("t", "tab", *["x", "enter"] * 10, "tab", "tab", "p", "ctrl+s")
+        await app.shows("the priority is a whole number")
+        assert "New card" in app.screen
+
+
+async def test_what_enter_opens_is_said(serve: Serve, tmp_path: Path) -> None:
+    async with live(settings(serve([say("unused")])), tmp_path, width=80, height=24) as app:
+        (one,) = await made(app, "first")
+        await asyncio.to_thread(board_of(app).create, CardDraft("second", parents=(one,)))
+        await opened(app)
+        await app.pilot.press("enter")
+        await app.shows("Enter opens the card")
 
 
 async def test_the_app_asks_once_whether_to_go_on_and_starts_nothing(serve: Serve, tmp_path: Path) -> None:

@@ -69,6 +69,7 @@ class KanbanBase(AgentsBase):
 
         async def run() -> None:
             try:
+                await self.deck.there()  # a key pressed while the program starts is not lost
                 await work
             except HermesError as error:
                 self.remark(error.line)

@@ -71,6 +71,14 @@ class BoardBook:
             raise NotConfigured("no model is set up yet")
         return self._desk.engine
 
+    async def there(self) -> None:
+        """Waits for an engine that is still coming up; returns at once where there will be none."""
+        from hermes_tui.running import configured
+
+        desk = self._desk
+        while desk.engine is None and (desk.resolved is None or configured(desk.resolved)):
+            await asyncio.sleep(0.05)
+
     def board(self) -> Board:
         """The board. Blocks; raises HermesError."""
         return self.engine.kanban.board(self.slug)
@@ -107,6 +115,7 @@ class BoardBook:
     async def _watched(self) -> None:
         pool = ThreadPoolExecutor(1, thread_name_prefix="hermes-board-view")
         try:
+            await self.there()
             while True:
                 with contextlib.suppress(HermesError):
                     await self._follow(pool, self.slug)
@@ -156,6 +165,7 @@ class BoardBook:
 
     async def read(self) -> None:
         """Reads now."""
+        await self.there()
         slug = self.slug
         try:
             board, cards = await self._desk.off_loop(self._read)
@@ -189,6 +199,7 @@ class BoardBook:
 
     async def follow_choice(self) -> None:
         """Goes to the board that is chosen now, wherever that was done."""
+        await self.there()
         with contextlib.suppress(HermesError):
             chosen = await self._desk.off_loop(lambda: self.engine.kanban.boards.chosen())
             if chosen != self.slug:

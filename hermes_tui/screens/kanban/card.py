@@ -114,7 +114,8 @@ class CardScreen(KanbanBase):
         card = self.chosen_card
         if card is None:
             return []
-        keys = [(_("Enter opens the run"), "open", 8)] if self.page.chosen else []
+        opens = _("Enter opens the run") if self.page.chosen.startswith("run ") else _("Enter opens the card")
+        keys = [(opens, "open", 8)] if self.page.chosen else []
         if card.status == "blocked" or (card.status == "running" and (worker := self.worker_of(card)) and worker.needs):
             keys.append((_("a answer"), "answer", 8))
         if card.status == "review":

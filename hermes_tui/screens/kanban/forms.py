@@ -144,6 +144,8 @@ class CardForm(SteadyModal[Written | None]):
         }
         with Vertical(id="card"):
             yield Static(Text(self._title), id="title", markup=False)
+            if self._fault:  # on top: in a short window the end of the form is not in view
+                yield words(self._fault, "fault")
             yield words(_("Title"), "label first")
             yield field(shown(self.before.title), "title-field")
             if "body" in self._only:
@@ -153,11 +155,12 @@ class CardForm(SteadyModal[Written | None]):
                 if name in self._only:
                     yield words(label, "label")
                     yield field(getattr(self.before, name), f"{name}-field")
-            yield words(self._fault or _("Tab next · ^S saves · Esc closes"), "note")
+            yield words(_("Tab next · ^S saves · Esc closes"), "note")
 
     def on_mount(self) -> None:
         """The body as it is."""
         self.body.load_text(self.before.body)
+        self.call_after_refresh(self.query_one("#card").scroll_home, animate=False)
 
     def _paste(self, text: str) -> None:
         self.body.insert(text.replace("\r\n", "\n").replace("\r", "\n"))

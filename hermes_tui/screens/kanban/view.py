@@ -56,7 +56,7 @@ class BoardView(Widget, can_focus=True):
         self._deck = Deck()
         self._face: Callable[[str], CardFace | None] = lambda card: None
         self._cap = 0
-        self._words: Text | None = None
+        self._words: Text | None = Text()  # not the cards of an empty board, before it was read
         self._column = self._place = 0
         self._chosen = ""
         self._tops = [0] * len(COLUMNS)
