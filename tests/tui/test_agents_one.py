@@ -267,6 +267,9 @@ async def test_a_recorded_tree_is_played_again(serve: Serve, tmp_path: Path) -> 
         await app.until(lambda: replay.ended)
         await app.shows("alpha: done")
         assert [word for word in said(app) if word != "NoticeBlock"] == before
+        await app.shows("p plays it again")
+        await app.pilot.press("p")
+        await app.until(lambda: (anew := shown(app).replaying.replay) is not replay and anew and anew.position > 0)
         await app.pilot.press("escape")
         await app.until(lambda: "begins" not in app.screen and said(app) == before)
         assert isinstance(app.app.screen, AgentScreen)

@@ -378,8 +378,8 @@ class AgentScreen(AgentsBase):
 
     async def action_replay(self) -> None:
         """Plays its recorded run again; while it plays, stops and goes on."""
-        if self.replaying.replay is not None:
-            self.replaying.replay.paused = not self.replaying.replay.paused
+        if (replay := self.replaying.replay) is not None and not replay.ended:
+            replay.paused = not replay.paused
             self.draw()
         elif self.item.live:
             self.remark(_("It is still going on; p plays it when it has ended"))

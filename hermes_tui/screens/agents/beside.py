@@ -82,7 +82,8 @@ def keys(
     """The keys below, by what can be done now; `answering`: what Enter and Esc do while an answer is written."""
     told: list[tuple[str, str, int]] = []
     if replay is not None:
-        told = [(_("p goes on") if replay.paused else _("p pauses"), "replay", 8), (_("+ faster"), "speed(1)", 6),
+        again = _("p plays it again") if replay.ended else _("p goes on") if replay.paused else _("p pauses")
+        told = [(again, "replay", 8), (_("+ faster"), "speed(1)", 6),
                 (_("- slower"), "speed(-1)", 6), (_("Esc ends it"), "back", 8)]  # fmt: skip
     elif answering and typing:
         told = [(answering, "", 8)]
