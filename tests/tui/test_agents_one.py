@@ -255,11 +255,11 @@ async def test_a_recorded_tree_is_played_again(serve: Serve, tmp_path: Path) -> 
         await app.until(lambda: "Spawned ok" in said(app))
         before = said(app)
         await app.until(lambda: (item := app.app.switching.book.find(row_of(app, "alpha").id)) and not item.live)
-        await app.pilot.press("p")
+        await app.pilot.press("p", "p")  # it would be over soon
         await app.until(lambda: shown(app).replaying.replay)
         replay = shown(app).replaying.replay
         assert replay is not None
-        await app.pilot.press("plus", "plus", "p")
+        await app.pilot.press("plus", "plus")
         assert (replay.speed, replay.paused) == (4.0, True)
         await app.pilot.press("minus", "p")
         await app.shows("alpha begins: alpha reads")
