@@ -11,7 +11,7 @@ import click
 from hermes_engine.errors import ConfigError, Interrupted, UsageError
 from hermes_tui.cli import quit_at_once
 from hermes_tui.cli.flags import EVERY, Flags, takes
-from hermes_tui.cli.shape import LazyGroup, spelling
+from hermes_tui.cli.shape import Group, LazyGroup, spelling
 from hermes_tui.printing.faults import log_to_home
 from hermes_tui.printing.streams import OutputLost
 from hermes_tui.texts import _
@@ -122,7 +122,7 @@ def _writing_help(fault: OSError) -> bool:
 def _needs_verb(context: click.Context) -> UsageError:
     path = context.command_path
     command = context.command
-    verbs = ", ".join(command.list_commands(context)) if isinstance(command, click.Group) else ""
+    verbs = ", ".join(command.shown(context)) if isinstance(command, Group) else ""
     return UsageError(_("{command} needs a verb: {verbs}").format(command=path, verbs=verbs), hint=f"see {path} -h")
 
 

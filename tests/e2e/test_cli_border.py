@@ -56,6 +56,7 @@ def test_every_command_has_help(command: str) -> None:
         (["sessions", "search"], "WORDS"),
         (["sessions", "fork", "x"], "there is no session 'x'"),
         (["tools"], "needs a verb"),
+        (["kanban"], "stats, plan, run, boards — see hermes kanban -h"),
         (["profile", "create"], "NAME"),
         (["chat", "-q"], "-q"),
         (["chat", "-q", "x", "--mode", "wild"], "--mode"),
