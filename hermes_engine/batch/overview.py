@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hermes_engine.batch.folder import RunFolder, all_runs, holder, read_object
+from hermes_engine.batch.statistics import number
 from hermes_engine.errors import StateError
 
 _LOOKED_THROUGH = 500
@@ -97,6 +98,21 @@ def _settings(folder: RunFolder) -> dict[str, Any]:
         return folder.settings()
     except StateError:
         return {}
+
+
+def met_cap(state: RunState) -> str:
+    """The option whose cap the run has reached while rows are left: a resume would end at once. "" for none."""
+    spent, options = state.checkpoint.get("spent"), state.settings.get("options")
+    if (
+        isinstance(spent, dict)
+        and isinstance(options, dict)
+        and (state.rows.get("pending") or state.rows.get("failed"))
+    ):
+        for cap, used in (("max_cost_usd", "cost_usd"), ("max_total_tokens", "total_tokens")):
+            most = number(options, cap)
+            if most and number(spent, used) >= most:
+                return cap
+    return ""
 
 
 def examples(folder: RunFolder) -> dict[str, str]:

@@ -126,8 +126,21 @@ def _act(host: CommandHost, verb: str, name: str) -> str:
     from hermes_engine.batch.options import checked
 
     folder = _found(host, name).root
+    refuse_capped(folder)
     host.engine.start_batch(checked({"run_name": name, "output_dir": folder.parent, "resume": True}))
     return _("{name} goes on.").format(name=name)
+
+
+def refuse_capped(folder: Path) -> None:
+    """Raises UsageError for a run that a resume under its own caps would not take further."""
+    from hermes_engine.batch.folder import RunFolder
+    from hermes_engine.batch.overview import met_cap, run_state
+
+    if cap := met_cap(run_state(RunFolder(folder))):
+        raise UsageError(
+            _("{name} has reached its cap").format(name=folder.name),
+            hint=_("a higher one: {line} …").format(line=f"/batch --run_name {folder.name} --resume --{cap}"),
+        )
 
 
 def _found(host: CommandHost, name: str) -> RunFolder:

@@ -27,3 +27,8 @@ async def test_a_row_in_flight_is_looked_at_while_its_run_ends(serve: Serve, tmp
         await app.shows("▌ slow one")
         await app.shows("Well done.", 20)
         assert "Nothing was kept" not in app.screen
+        await app.until(lambda: not screen.model.at_work)
+        await app.pilot.press("escape", "p")
+        name = screen.model.name
+        await app.shows(f"{name} has reached its cap — a higher one: /batch --run_name {name}"[:70])
+        assert not app.desk.engine.runs.names  # type: ignore[union-attr]

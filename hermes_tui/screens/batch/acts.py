@@ -62,6 +62,9 @@ class Acting:
 
     async def resume(self, folder: Path) -> str:
         """Goes on with a run that nobody works; what is to be said."""
+        from hermes_tui.commands.batch import refuse_capped
+
+        await self._off(lambda: refuse_capped(folder))
         await self.start({"run_name": folder.name, "output_dir": folder.parent, "resume": True})
         return _("{name} goes on").format(name=folder.name)
 
