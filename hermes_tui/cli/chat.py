@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,19 @@ if TYPE_CHECKING:
     from hermes_tui.cli.oneshot import Form
 
 
-@click.command(cls=Verb)
+class _Chat(Verb):
+    """Words without quotes around them are told how a prompt is given."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.allow_extra_args = True
+        rest = super().parse_args(ctx, args)
+        if ctx.args:
+            words = " ".join([*([ctx.params["query"]] if ctx.params.get("query") else []), *ctx.args])
+            raise UsageError(_("a prompt goes in quotes behind -q"), hint=f"hermes chat -q {shlex.quote(words)}")
+        return rest
+
+
+@click.command(cls=_Chat)
 @takes(*EVERY)
 @click.option("-q", "--query", metavar="PROMPT", help=_("Ask this, print the answer, end; `-` reads standard input."))
 @click.option("--json", "as_json", is_flag=True, help=_("Print one JSON object."))

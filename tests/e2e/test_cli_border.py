@@ -59,6 +59,8 @@ def test_every_command_has_help(command: str) -> None:
         (["kanban"], "stats, plan, run, boards — see hermes kanban -h"),
         (["profile", "create"], "NAME"),
         (["chat", "-q"], "-q"),
+        (["chat", "hello"], "a prompt goes in quotes behind -q — hermes chat -q hello"),
+        (["chat", "-q", "fix", "the", "bug"], "hermes chat -q 'fix the bug'"),
         (["chat", "-q", "x", "--mode", "wild"], "--mode"),
         (["chat", "-q", "x", "--max-turns", "0"], "--max-turns"),
         (["chat", "-q", "x", "--max-turns", "abc"], "--max-turns"),
