@@ -139,7 +139,7 @@ def refuse_capped(folder: Path) -> None:
     if cap := met_cap(run_state(RunFolder(folder))):
         raise UsageError(
             _("{name} has reached its cap").format(name=folder.name),
-            hint=_("a higher one: {line} …").format(line=f"/batch --run_name {folder.name} --resume --{cap}"),
+            hint=f"/batch --resume --{cap} … --run_name {folder.name}",
         )
 
 

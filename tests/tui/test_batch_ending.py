@@ -30,5 +30,5 @@ async def test_a_row_in_flight_is_looked_at_while_its_run_ends(serve: Serve, tmp
         await app.until(lambda: not screen.model.at_work)
         await app.pilot.press("escape", "p")
         name = screen.model.name
-        await app.shows(f"{name} has reached its cap — a higher one: /batch --run_name {name}"[:70])
+        await app.shows(f"{name} has reached its cap — /batch --resume --max_total_tokens …")
         assert not app.desk.engine.runs.names  # type: ignore[union-attr]
