@@ -171,6 +171,7 @@ class Books:
         options = self._setup.options
         text = card(
             name=options.run_name,
+            made=now(),
             model=str(options.model),
             distribution=options.distribution,
             counts=self.counts().as_dict(),

@@ -45,6 +45,7 @@ _CARD = """\
 ---
 configs:
 - config_name: default
+  description: "{name}, written at {made}"
   data_files:
   - {{split: train, path: trajectories.jsonl}}
 dataset_info:
@@ -73,11 +74,17 @@ rows = load_dataset("path/to/{name}", split="train")
 """
 
 
-def card(*, name: str, model: str, distribution: str, counts: Mapping[str, Any]) -> str:
-    """The text of the card."""
+def card(*, name: str, made: str, model: str, distribution: str, counts: Mapping[str, Any]) -> str:
+    """The text of the card.
+
+    `made`, the time of writing, is more than a note: `load_dataset` keeps what it has read under the folder's name and
+    the head of its card, and looks at no file. With the same head it would give the rows of before a resume, or those
+    of another folder's run of the same name.
+    """
     return _CARD.format(
         features=_FEATURES,
         name=name,
+        made=made,
         model=model.replace("`", "'"),
         distribution=distribution,
         kept=counts["kept"],

@@ -26,6 +26,7 @@ from hermes_engine.batch.setup import open_dataset, with_options
 from hermes_engine.batch.statistics import Counts, number, of_each_server
 from hermes_engine.batch.tokens import token_figures
 from hermes_engine.batch.trajectory import line_of
+from hermes_engine.batch.writer import now
 from hermes_engine.errors import StateError, UsageError
 from hermes_engine.paths import private_dir, write_atomic
 from hermes_engine.profiles import Resolved
@@ -271,7 +272,8 @@ def _written(
     write_object(folder.statistics, statistics_of(account, plan, counts))
     write_object(folder.run_json, _settings(shards, plan, options))
     told = counts.as_dict()
-    text = card(name=options.run_name, model=str(options.model), distribution=options.distribution, counts=told)
+    name, model, distribution = options.run_name, str(options.model), options.distribution
+    text = card(name=name, made=now(), model=model, distribution=distribution, counts=told)
     try:
         write_atomic(folder.card, text)
     except OSError as error:

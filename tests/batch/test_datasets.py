@@ -72,6 +72,20 @@ def test_mixed_rows_come_back_equal(tmp_path: Path, load: Load) -> None:
     both_ways(load, ran)
 
 
+def test_a_folder_that_changed_is_read_again(tmp_path: Path, load: Load) -> None:
+    """`datasets` knows a folder by its name and the head of its card, and looks at no file: after a resume it gave the
+    rows of before, and for a run in another folder those of its namesake.
+    """
+    rows: list[Any] = ["a", "b"]
+    for place in (tmp_path / "one", tmp_path / "two"):
+        place.mkdir()
+        dataset(place / "prompts.jsonl", rows)
+        both_ways(load, play(place, lambda prompt, spec: thinks()))
+        rows = [*rows, "c"]
+        dataset(place / "prompts.jsonl", rows)
+        both_ways(load, play(place, lambda prompt, spec: thinks(), resume=True))
+
+
 def test_a_run_without_any_call_comes_back_equal(tmp_path: Path, load: Load) -> None:
     dataset(tmp_path / "prompts.jsonl", ["a", "b"])
     both_ways(load, play(tmp_path, lambda prompt, spec: thinks()))
