@@ -23,7 +23,8 @@ def test_every_pinned_version_takes_the_oldest_python_promised() -> None:
             continue  # of an extra that is not installed here
         if version and found.version == version:
             looked_at += 1
-            if not SpecifierSet(found.metadata.get("Requires-Python") or "").contains(oldest):
-                refusing.append(f"{line}: {found.metadata['Requires-Python']}")
+            wanted = found.metadata["Requires-Python"] or ""
+            if not SpecifierSet(wanted).contains(oldest):
+                refusing.append(f"{line}: {wanted}")
     assert looked_at > 50
     assert refusing == [], f"Python {oldest} cannot install them"
