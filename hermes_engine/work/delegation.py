@@ -31,7 +31,7 @@ from hermes_engine.work.conversation import Conversation, Known, Origin
 from hermes_engine.work.maker import Keeper, Maker
 from hermes_engine.work.places import Places
 from hermes_engine.work.supervisor import Ending, Supervisor
-from hermes_engine.work.tasks import Task, from_json, named, toolsets_for
+from hermes_engine.work.tasks import Task, from_json, named, said, toolsets_for
 from hermes_engine.work.worktrees import Worktree, planned_worktree
 
 MOST_AT_ONCE = 100
@@ -117,7 +117,7 @@ class Delegation:
             toolsets: Annotated[list[str] | None, BeforeValidator(named)] = None,
             max_turns: int | None = None,
             timeout_seconds: float | None = None,
-            output_schema: dict[str, Any] | None = None,
+            output_schema: Annotated[dict[str, Any] | None, BeforeValidator(said)] = None,
             workspace: Literal["shared", "worktree"] = "shared",
         ) -> ToolResult:
             """Let a helper agent do one task and wait for its result. It sees only what you write here.

@@ -37,9 +37,14 @@ def from_json(value: Any) -> Any:
     return value
 
 
+def said(value: Any) -> Any:
+    """The same, and nothing for a blank text: several models fill in every argument."""
+    return None if isinstance(value, str) and not value.strip() else from_json(value)
+
+
 def named(value: Any) -> Any:
-    """Names that came as one text instead of a list: JSON, or with commas between them."""
-    made = from_json(value)
+    """Names that came as one text instead of a list: JSON, or with commas between them. A blank one says nothing."""
+    made = said(value)
     return [name for part in made.split(",") if (name := part.strip())] if isinstance(made, str) else made
 
 
@@ -55,7 +60,7 @@ class Task(BaseModel):
     toolsets: Annotated[list[str] | None, BeforeValidator(named)] = None
     max_turns: int | None = None
     timeout_seconds: float | None = None
-    output_schema: Annotated[dict[str, Any] | None, BeforeValidator(from_json)] = None
+    output_schema: Annotated[dict[str, Any] | None, BeforeValidator(said)] = None
     workspace: Literal["shared", "worktree"] = "shared"
 
     def check(self) -> None:

@@ -178,6 +178,16 @@ def test_toolsets_may_come_as_one_text(hear: Hear, sets: str | list[str]) -> Non
     assert len(children(heard, "child")) == 2
 
 
+def test_a_blank_text_for_an_argument_says_nothing(hear: Hear) -> None:
+    blank = {"context": "", "profile": "", "model": "", "toolsets": "", "output_schema": ""}
+    lone = call("spawn_agent", {"prompt": "child 1", **blank})
+    heard = hear(by_prompt({"go": [lone, spawn({"prompt": "child 2", **blank}), say("ok")]}))
+    heard.ask("go")
+    asked = {first_user(seen): ("read_file" in seen.tools, "terminal" in seen.tools) for seen in heard.server.requests}
+    assert asked == {"go": (True, True), "child 1": (True, True), "child 2": (True, True)}
+    assert "schema_valid" not in one(heard)
+
+
 @pytest.mark.parametrize(("told", "asked"), [("null", "m"), ("cheap", "cheap")])
 def test_a_child_on_a_profile_that_names_no_model_has_one_the_server_knows(
     hear: Hear, configure: Configure, told: str, asked: str
