@@ -21,7 +21,7 @@ WHAT_TO_DO = {
 """Reason → what a person can do about it."""
 
 
-CHOSEN = "a --filter drops them; hermes batch filter shows what another value would"
+CHOSEN = "a --filter drops them: give it another value, or leave it out"
 
 
 @dataclass(frozen=True, slots=True)

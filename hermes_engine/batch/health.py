@@ -251,4 +251,5 @@ class Rejects:
             if len(self._seen) == 1 and self._seen[verdict.reason] >= EQUAL_REJECTS:
                 self._over = True
                 hint = WHAT_TO_DO.get(verdict.reason, CHOSEN)
-                self._tell("warning", f"all {EQUAL_REJECTS} rows so far were rejected ({verdict.reason}): {hint}")
+                words = f"all {EQUAL_REJECTS} rows so far were rejected ({verdict.reason}): {hint}"
+                self._tell("warning", f"{words}; a resume leaves rejected rows as they are, a new run works them again")

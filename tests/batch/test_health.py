@@ -252,6 +252,7 @@ def test_f2_rejects_of_one_reason_are_said_once(told: Told) -> None:
     assert len(told.lines) == 1
     assert told.lines[0][0] == "warning"
     assert "--reasoning_effort" in told.lines[0][1]
+    assert told.lines[0][1].endswith("; a resume leaves rejected rows as they are, a new run works them again")
     for verdict in (Verdict("kept"), Verdict("rejected", "invented_tool")):
         quiet = Told()
         watch = Rejects(quiet)
