@@ -74,7 +74,11 @@ class Kanban:
         self._opening = threading.Lock()
         self._halted = False
         self._lone: Attempt | None = None
-        self.cards = Cards(self.board, self.profiles, this_owner())
+        self.cards = Cards(self.board, self.profiles, this_owner(), self._parent_of)
+
+    def _parent_of(self, agent: str) -> str:
+        row = self._supervisor.row(agent)
+        return row.parent if row is not None else ""
 
     @functools.cached_property
     def boards(self) -> Boards:

@@ -7,34 +7,35 @@ A worker has its card's verbs whatever its profile lists; a chat with toolset ka
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
 
-from pydantic import BeforeValidator
-
-from hermes_engine.board import STATES, Board, Card, CardDraft, Claim, Hold, Owner, UnknownCard
-from hermes_engine.board.writing import id_of, number_of
+from hermes_engine.board import STATES, Board, Card, CardDraft, Claim, Hold, Owner
 from hermes_engine.errors import StateError, ToolFault, UnknownName
-from hermes_engine.messages import Display, ToolResult
+from hermes_engine.messages import ToolResult
 from hermes_engine.protocols import AgentSpec
 from hermes_engine.tools.context import ToolContext
-from hermes_engine.tools.registry import Effect, Tool, make_tool
+from hermes_engine.tools.registry import Tool
 from hermes_engine.work.boards_pool import on_board, on_board_at_last
 from hermes_engine.work.card_text import as_data, summary
-from hermes_engine.work.tasks import from_json, named
+from hermes_engine.work.card_words import (
+    OWN,
+    PLANNED,
+    Files,
+    Ids,
+    Writer,
+    card_tool,
+    held_card,
+    own_card,
+    places,
+    told,
+    told_card,
+)
 from hermes_engine.work.worktrees import Worktree
 
 Described = Sequence[tuple[str, str]]
 """Names and descriptions of profiles."""
-
-Ids = Annotated[list[str] | None, BeforeValidator(named)]
-"""Cards in an argument; one text stands for a list, as models send it."""
-
-Files = Annotated[list[str] | None, BeforeValidator(lambda it: [m] if isinstance(m := from_json(it), str) else m)]
-"""Files in an argument, in the same way; a comma may be in a name."""
 
 
 @dataclass(slots=True)
@@ -55,12 +56,14 @@ class Cards:
         open_board: the board that is meant, opened at the first use; blocks.
         profiles: names and descriptions of the profiles here; blocks.
         owner: this process, for claims of chats.
+        parent_of: who started an agent, "" for nobody's child.
         workers: workers at work, by the id of their agent.
     """
 
     open_board: Callable[[], Board]
     profiles: Callable[[], Described]
     owner: Owner
+    parent_of: Callable[[str], str] = lambda agent: ""
     workers: dict[str, Worker] = field(default_factory=dict)
     _claimed: dict[str, dict[str, Hold]] = field(default_factory=dict)
     """What chats claimed for themselves, by the id of their agent: their tools are made anew with each change."""
@@ -74,15 +77,26 @@ class Cards:
             return (*self._worker(worker), *(self._board_tools(spec, lambda: own, worker.hold) if listed else ()))
         if not listed:
             return ()
+        if (above := self._above(agent)) is not None:  # of its card's board, and nothing that the worker has not
+            return self._board_tools(spec, lambda: above.board, above, child=True)
         return (*self._board_tools(spec, self.open_board), *self._chat(spec, self._claimed.setdefault(agent, {})))
+
+    def _above(self, agent: str) -> Hold | None:
+        """The hold of the worker whose child an agent is."""
+        while agent := self.parent_of(agent):
+            if (worker := self.workers.get(agent)) is not None:
+                return worker.hold
+        return None
 
     # -- what an orchestrator has ---------------------------------------------------------------------------------
 
     def _board_tools(
-        self, spec: AgentSpec, opened: Callable[[], Board], worker: Hold | None = None
+        self, spec: AgentSpec, opened: Callable[[], Board], worker: Hold | None = None, *, child: bool = False
     ) -> tuple[Tool, ...]:
-        """All of them, or what a `worker` whose profile lists the toolset has besides its own."""
+        """All of them, or what a `worker` whose profile lists the toolset has besides its own, or a `child` of it."""
         cards = self
+
+        writer = Writer(opened, spec.profile, worker)
 
         async def kanban_list(ctx: ToolContext, status: str | None = None, assignee: str | None = None) -> ToolResult:
             """List the cards of the board.
@@ -95,7 +109,7 @@ class Cards:
                 raise UnknownName("state", status, STATES)
             found = await on_board(lambda: opened().cards(archived=status == "archived"))
             chosen = [c for c in found if status in (None, c.status) and assignee in (None, c.assignee)]
-            return _told([summary(card) for card in chosen], f"{len(chosen)} cards")
+            return told([summary(card) for card in chosen], f"{len(chosen)} cards")
 
         async def kanban_unblock(ctx: ToolContext, id: str) -> ToolResult:
             """Let a blocked card go on.
@@ -103,12 +117,12 @@ class Cards:
             Args:
                 id: Card.
             """
-            return _card(await on_board(lambda: opened().unblock(id, by=spec.profile)), "unblocked")
+            return told_card(await on_board(lambda: opened().unblock(id, by=spec.profile)), "unblocked")
 
         async def kanban_profiles(ctx: ToolContext) -> ToolResult:
             """List the profiles a card can be given to, with what each can do."""
             found = await on_board(cards.profiles)
-            return _told([{"name": n, "description": text} for n, text in found], f"{len(found)} profiles")
+            return told([{"name": n, "description": text} for n, text in found], f"{len(found)} profiles")
 
         async def kanban_link(ctx: ToolContext, parent: str, child: str) -> ToolResult:
             """Make a card wait for another.
@@ -117,13 +131,11 @@ class Cards:
                 parent: Card to wait for.
                 child: Card that waits.
             """
-            if worker is not None:
-                return _card(await on_board(lambda: worker.link(parent, child)), "linked")
-            return _card(await on_board(lambda: opened().link(parent, child, by=spec.profile)), "linked")
+            return told_card(await on_board(writer.link, parent, child), "linked")
 
         found = (kanban_list, kanban_unblock, kanban_link, kanban_profiles)
-        more = tuple(_tool(function, _PLANNED) for function in found)
-        if worker is not None:
+        more = tuple(card_tool(function, PLANNED) for function in found)
+        if worker is not None and not child:
             return more
 
         async def kanban_create(
@@ -144,7 +156,7 @@ class Cards:
                 priority: Higher first.
             """
             draft = await cards._draft(title, body, assignee, parents, priority)
-            return _card(await on_board(lambda: opened().create(draft, by=spec.profile)), "created")
+            return told_card(await on_board(writer.create, draft), "created")
 
         async def kanban_show(ctx: ToolContext, id: str) -> ToolResult:
             """Show a card with its history.
@@ -152,7 +164,7 @@ class Cards:
             Args:
                 id: Card.
             """
-            return _told(as_data(await on_board(lambda: opened().show(id))), id)
+            return told(as_data(await on_board(lambda: opened().show(id))), id)
 
         async def kanban_block(ctx: ToolContext, reason: str, id: str) -> ToolResult:
             """Keep a card back until it is unblocked; its worker is stopped.
@@ -161,7 +173,7 @@ class Cards:
                 reason: Why.
                 id: Card.
             """
-            return _card(await on_board(lambda: opened().block(id, reason, by=spec.profile)), "blocked")
+            return told_card(await on_board(lambda: opened().block(id, reason, by=spec.profile)), "blocked")
 
         async def kanban_comment(ctx: ToolContext, text: str, id: str) -> ToolResult:
             """Leave a note on a card for its next worker.
@@ -170,10 +182,10 @@ class Cards:
                 text: Note.
                 id: Card.
             """
-            return _card(await on_board(lambda: opened().comment(id, text, by=spec.profile)), "noted")
+            return told_card(await on_board(lambda: opened().comment(id, text, by=spec.profile)), "noted")
 
-        own = (kanban_create, kanban_show, kanban_block, kanban_comment)
-        return (*(_tool(function, _PLANNED | _OWN, title="id") for function in own), *more)
+        own = (kanban_create, kanban_show, *(() if child else (kanban_block,)), kanban_comment)
+        return (*(card_tool(function, PLANNED | OWN, title="id") for function in own), *more)
 
     def _chat(self, spec: AgentSpec, held: dict[str, Hold]) -> tuple[Tool, ...]:
         """What only a chat has: working a card itself."""
@@ -188,7 +200,7 @@ class Cards:
             board = await on_board(cards.open_board)
             claim = await on_board(lambda: board.claim_card(id, cards.owner, profile=spec.profile))
             held[claim.card.id] = Hold(board, claim.token)
-            return _told(as_data(await on_board(lambda: board.show(id))), f"{claim.card.id} claimed")
+            return told(as_data(await on_board(lambda: board.show(id))), f"{claim.card.id} claimed")
 
         async def kanban_heartbeat(ctx: ToolContext, id: str, note: str = "") -> ToolResult:
             """Say that you still work a card that you claimed.
@@ -197,8 +209,8 @@ class Cards:
                 id: Card.
                 note: What you do.
             """
-            await on_board(lambda: _held(held, id).heartbeat(activity=note or None))
-            return _told({"id": id, "status": "running"}, "noted")
+            await on_board(lambda: held_card(held, id).heartbeat(activity=note or None))
+            return told({"id": id, "status": "running"}, "noted")
 
         async def kanban_request_review(ctx: ToolContext, summary: str, id: str) -> ToolResult:
             """Hand in a card that you claimed; a person judges it.
@@ -207,10 +219,10 @@ class Cards:
                 summary: The result.
                 id: Card.
             """
-            return _card(await on_board(lambda: _held(held, id).request_review(summary)), "in review")
+            return told_card(await on_board(lambda: held_card(held, id).request_review(summary)), "in review")
 
         tools = (kanban_claim, kanban_heartbeat, kanban_request_review)
-        return tuple(_tool(function, _OWN, title="id") for function in tools)
+        return tuple(card_tool(function, OWN, title="id") for function in tools)
 
     # -- what a worker has ----------------------------------------------------------------------------------------
 
@@ -218,7 +230,7 @@ class Cards:
         cards, hold, own = self, worker.hold, worker.claim.card.id
 
         async def ended(verb: str, write: Callable[[], Card], files: Sequence[Path] = ()) -> ToolResult:
-            return _card(await _ended(worker, verb, write, files), verb)
+            return told_card(await _ended(worker, verb, write, files), verb)
 
         async def kanban_complete(
             ctx: ToolContext,
@@ -235,9 +247,9 @@ class Cards:
                 created_ids: Cards you made for it.
                 files: Files that hold the result.
             """
-            _own(id, own)
+            own_card(id, own)
             made = created_ids or ()
-            return await ended("completed", lambda: hold.complete(summary, created=made), _places(ctx, files))
+            return await ended("completed", lambda: hold.complete(summary, created=made), places(ctx, files))
 
         async def kanban_request_review(
             ctx: ToolContext, summary: str, id: str | None = None, files: Files = None
@@ -249,8 +261,8 @@ class Cards:
                 id: Leave it out.
                 files: Files that hold the work.
             """
-            _own(id, own)
-            return await ended("in review", lambda: hold.request_review(summary), _places(ctx, files))
+            own_card(id, own)
+            return await ended("in review", lambda: hold.request_review(summary), places(ctx, files))
 
         async def kanban_send_back(ctx: ToolContext, note: str) -> ToolResult:
             """End your review: the work needs more.
@@ -267,7 +279,7 @@ class Cards:
                 reason: Why, and what would help.
                 id: Leave it out.
             """
-            _own(id, own)
+            own_card(id, own)
             return await ended("blocked", lambda: hold.block(reason))
 
         async def kanban_comment(ctx: ToolContext, text: str, id: str | None = None) -> ToolResult:
@@ -277,7 +289,7 @@ class Cards:
                 text: Note.
                 id: Another card.
             """
-            return _card(await on_board(lambda: hold.comment(text, card=id)), "noted")
+            return told_card(await on_board(lambda: hold.comment(text, card=id)), "noted")
 
         async def kanban_heartbeat(ctx: ToolContext, note: str = "") -> ToolResult:
             """Tell people what you do now.
@@ -286,7 +298,7 @@ class Cards:
                 note: One line.
             """
             await on_board(lambda: hold.heartbeat(activity=note or None))
-            return _told({"id": own, "status": "running"}, "noted")
+            return told({"id": own, "status": "running"}, "noted")
 
         async def kanban_show(ctx: ToolContext, id: str | None = None) -> ToolResult:
             """Show your card, or another, with its history.
@@ -294,7 +306,7 @@ class Cards:
             Args:
                 id: Another card.
             """
-            return _told(as_data(await on_board(lambda: hold.board.show(id or own))), id or own)
+            return told(as_data(await on_board(lambda: hold.board.show(id or own))), id or own)
 
         async def kanban_create(
             ctx: ToolContext,
@@ -314,12 +326,12 @@ class Cards:
                 priority: Higher first.
             """
             draft = await cards._draft(title, body, assignee, parents, priority)
-            return _card(await on_board(lambda: hold.create(draft)), "created")
+            return told_card(await on_board(lambda: hold.create(draft)), "created")
 
         review = worker.claim.run.role == "review"
         judged = kanban_send_back if review else kanban_request_review
         tools = (kanban_show, kanban_complete, judged, kanban_block, kanban_comment, kanban_heartbeat, kanban_create)
-        return tuple(_tool(function, _PLANNED) for function in tools)
+        return tuple(card_tool(function, PLANNED) for function in tools)
 
     async def _draft(
         self, title: str, body: str, assignee: str | None, parents: Iterable[str] | None, priority: int
@@ -330,19 +342,6 @@ class Cards:
             if assignee not in known:
                 raise UnknownName("profile", assignee, known)
         return CardDraft(title, body, assignee, parents=tuple(parents or ()), priority=priority)
-
-
-_TITLES = {"kanban_create": "title", "kanban_complete": "summary", "kanban_block": "reason", "kanban_link": "child"}
-_PLANNED = frozenset({"kanban_create", "kanban_link", "kanban_unblock"})
-"""What makes work for others: in plan mode nobody may, a worker neither."""
-_OWN = frozenset({"kanban_block", "kanban_comment", "kanban_claim", "kanban_request_review"})
-"""What a worker may always do with its own card, and a chat that plans with none."""
-
-
-def _tool(function: Callable[..., Any], changing: frozenset[str], title: str = "") -> Tool:
-    name = function.__name__
-    effect: Effect = "board" if name in changing else "none"
-    return make_tool(function, "kanban", "Card", effect=effect, title=_TITLES.get(name, title))
 
 
 async def _ended(worker: Worker, verb: str, write: Callable[[], Card], files: Sequence[Path]) -> Card:
@@ -363,26 +362,3 @@ async def _ended(worker: Worker, verb: str, write: Callable[[], Card], files: Se
             if not await worker.place.keep():  # before the card moves: whoever works it next begins there
                 await on_board(lambda: hold.record(commit=""))
     return await on_board_at_last(written)
-
-
-def _places(ctx: ToolContext, files: Iterable[str] | None) -> list[Path]:
-    return [ctx.workspace.resolve(file) for file in files or ()]
-
-
-def _own(given: str | None, own: str) -> None:
-    if given is not None and given.strip() and id_of(number_of(given)) != own:
-        raise ToolFault(f"your card is {own}; you cannot end {given}")
-
-
-def _held(held: dict[str, Hold], card: str) -> Hold:
-    with contextlib.suppress(KeyError, UnknownCard):
-        return held[id_of(number_of(card))]
-    raise ToolFault(f"you did not claim {card}; claimed: {', '.join(held) or 'none'}")
-
-
-def _card(card: Card, verb: str) -> ToolResult:
-    return _told(summary(card), f"{card.id} {verb}")
-
-
-def _told(value: Any, words: str) -> ToolResult:
-    return ToolResult(json.dumps(value, ensure_ascii=False), display=Display("Card", "", words))

@@ -191,6 +191,35 @@ def test_hermes_kanban_run_once_from_the_command_line(serve: Serve, tmp_path: Pa
     assert (shown["status"], shown["result"]) == ("done", "done: Card k1: say hello")
 
 
+def test_a_workers_child_sees_its_board_and_has_no_card_verb_that_the_worker_has_not(shop: OpenShop) -> None:
+    def script(seen: Seen) -> Answer:
+        first = str(seen.messages[1]["content"])
+        if first.startswith("Card ") and "goal" not in first:
+            return finishing(seen)
+        if "help me" not in first:
+            made = calls_made(seen)
+            return [call("spawn_agent", {"prompt": "help me"}), call("kanban_complete", {"summary": "x"})][min(made, 1)]
+        steps = [call("kanban_create", {"title": "found"}), call("kanban_list", {}), say("seen")]
+        return steps[calls_made(seen)]
+
+    one = shop(script, toolsets=["kanban", "delegation"])
+    one.engine.kanban.boards.create("other")
+    one.board.create(CardDraft("on the chosen one", triage=True))
+    board = one.engine.kanban.board("other")
+    board.create(CardDraft("goal"))
+    board.create(CardDraft("later", triage=True))
+    one.engine.kanban.work("other", cwd=one.cwd, workers=1, once=True)
+    asked = [seen for seen in one.server.requests if str(seen.messages[1]["content"]).startswith("help me")]
+    offered = {name for name in asked[0].tools if name.startswith("kanban_")}
+    assert offered == {
+        f"kanban_{verb}" for verb in ("create", "list", "show", "unblock", "comment", "link", "profiles")
+    }
+    listed = [card["title"] for card in json.loads(str(asked[2].last["content"]))]
+    assert sorted(listed) == ["found", "goal", "later"], "its worker's board, not the chosen one"
+    found = next(card for card in board.cards() if card.title == "found")
+    assert found.created_run == board.runs("k1")[0].id, "the worker may report it as its own"
+
+
 def test_cards_follow_a_profile_that_is_renamed_and_are_named_when_it_goes(tmp_path: Path) -> None:
     def hermes(*words: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "hermes_tui.cli", *words]
