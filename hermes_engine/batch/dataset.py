@@ -29,6 +29,7 @@ LONGEST_NUMBER = 4000
 """Digits a whole number may have; Python refuses more than 4300."""
 
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_GZIP = b"\x1f\x8b"
 _OWN = frozenset({"prompt", "cwd", "docker_image", "image", "toolsets"})
 
 
@@ -200,6 +201,8 @@ def _object(line: bytes) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         if line.startswith(_UTF16):
             raise ValueError("not UTF-8 but UTF-16; save the file as UTF-8") from None
+        if line.startswith(_GZIP):
+            raise ValueError("not UTF-8 but gzip; unpack the file") from None
         raise ValueError(f"not UTF-8 at byte {error.start + 1} of the line") from None
     try:
         data = json.loads(text, parse_constant=_no_number, parse_int=_whole_number)
@@ -209,6 +212,8 @@ def _object(line: bytes) -> dict[str, Any]:
         raise ValueError(f"not JSON: {error}") from None
     except RecursionError:
         raise ValueError("not JSON: nested too deeply") from None
+    if isinstance(data, list) and any(isinstance(item, dict) for item in data):
+        raise ValueError("a JSON list of objects; each one needs a line of its own")
     if not isinstance(data, dict):
         raise ValueError("not a JSON object")
     return data

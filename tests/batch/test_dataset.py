@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import os
@@ -163,6 +164,17 @@ def test_a_line_of_exactly_the_longest_length_is_a_row(tmp_path: Path, monkeypat
     data = Dataset(tmp_path / "d")
     assert [type(item) for item in data.scan()] == [Place, Place]
     data.close()
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (gzip.compress(line(prompt="a")), "not UTF-8 but gzip; unpack the file"),
+        (b'[{"prompt": "a"}, {"prompt": "b"}]', "a JSON list of objects; each one needs a line of its own"),
+    ],
+)
+def test_a_file_of_another_form_is_told_as_what_it_is(tmp_path: Path, content: bytes, reason: str) -> None:
+    assert read(tmp_path / "d", content)[1][0] == Invalid(1, reason)
 
 
 def test_utf16_is_told_as_what_it_is(tmp_path: Path) -> None:
