@@ -9,7 +9,7 @@ import dataclasses
 import json
 import secrets
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -184,7 +184,7 @@ def _row_of(line: bytes) -> str:
 
 async def replay(
     options: BatchOptions, resolved: Resolved, *, index: int | None = None, no_tools: bool = False
-) -> AsyncIterator[Replayed]:
+) -> AsyncGenerator[Replayed]:
     """Runs recorded rows again, one after another.
 
     Args:
@@ -226,7 +226,7 @@ def _unasked(resolved: Resolved, run: Mapping[str, Any]) -> Resolved:
 
 async def _rows(
     setup: Setup, dataset: Dataset, work: Path, agents: _Agents, index: int | None, *, no_tools: bool
-) -> AsyncIterator[Replayed]:
+) -> AsyncGenerator[Replayed]:
     folder, known = setup.folder, tapes(setup.folder)
     places = _places(dataset, samples_of(folder), index)
     if not any(row in known for row in places):

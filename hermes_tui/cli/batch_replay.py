@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 from pathlib import Path
 
@@ -40,19 +41,21 @@ async def _replay(options: BatchOptions, index: int | None, *, no_tools: bool, a
     from hermes_engine.batch.replay import replay as run_again
 
     rows = differ = 0
-    async for told in run_again(options, resolve(Flags()), index=index, no_tools=no_tools):
-        rows += 1
-        differ += bool(told.differences)
-        if as_json:
-            out_json_line(dataclasses.asdict(told))
-            continue
-        head = _("row {index}, sample {sample} ({outcome})").format(
-            index=told.index, sample=told.sample, outcome=told.outcome
-        )
-        state = _("differs") if told.differences else _("the same")
-        out(f"{head}: {state}, " + ngettext("{n} reply", "{n} replies", told.steps).format(n=told.steps))
-        for line in told.differences:
-            out(f"  {one_line(line, _SHOWN)}")
+    replayed = run_again(options, resolve(Flags()), index=index, no_tools=no_tools)
+    async with contextlib.aclosing(replayed):  # also when nobody reads any more: the rows' folders are removed
+        async for told in replayed:
+            rows += 1
+            differ += bool(told.differences)
+            if as_json:
+                out_json_line(dataclasses.asdict(told))
+                continue
+            head = _("row {index}, sample {sample} ({outcome})").format(
+                index=told.index, sample=told.sample, outcome=told.outcome
+            )
+            state = _("differs") if told.differences else _("the same")
+            out(f"{head}: {state}, " + ngettext("{n} reply", "{n} replies", told.steps).format(n=told.steps))
+            for line in told.differences:
+                out(f"  {one_line(line, _SHOWN)}")
     if not as_json:
         out(_("{same} of {rows} rows are the same").format(same=rows - differ, rows=rows))
     return 1 if differ else 0

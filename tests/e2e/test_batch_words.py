@@ -79,6 +79,20 @@ def test_help_tells_what_a_run_has_without_a_flag(tmp_path: Path) -> None:
     assert "[default" not in hermes("batch", "retry", "-h", cwd=tmp_path).out, "it has what its run has"
 
 
+def test_a_replay_nobody_reads_to_its_end_leaves_no_folder(tmp_path: Path) -> None:
+    dataset(tmp_path / "d.jsonl", [f"p{number}" for number in range(40)])
+    flags = ("--dataset_file", "d.jsonl", "--batch_size", "40", "--run_name", "r", "--model", "demo", "--record")
+    assert hermes("batch", "run", *flags, "--plain", cwd=tmp_path).code == 0
+    rows = tmp_path / "rows"
+    rows.mkdir()
+    done = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m hermes_tui.cli batch replay r --no_tools --json | head -c 20"],
+        cwd=tmp_path, env=environment(TMPDIR=str(rows)), capture_output=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.stdout == b'{"index": 0, "sample'
+    assert list(rows.iterdir()) == []
+
+
 def test_distributions_as_json(tmp_path: Path) -> None:
     told = hermes("batch", "run", "--list_distributions", "--json", cwd=tmp_path).json
     assert {name: value for name, value in told[3].items() if name != "description"} == {
