@@ -7,7 +7,7 @@ import contextlib
 import sys
 from collections.abc import Coroutine, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -34,6 +34,9 @@ def found_run(output_dir: Path, name: str) -> RunFolder:
     from hermes_engine.batch.folder import find_run
 
     return find_run(output_dir, name)
+
+
+T = TypeVar("T")
 
 
 @click.command(cls=Verb)
@@ -100,7 +103,7 @@ def feed(
     groups = _groups(atropos_of(folder, tokenizer), reward, everything=everything)
     fed = Fed()
     try:
-        asyncio.run(_stoppable(send(folder, url, groups, fed, skip=skip, wait=wait, tell=groups.tell)))
+        asyncio.run(stoppable(send(folder, url, groups, fed, skip=skip, wait=wait, tell=groups.tell)))
     except asyncio.CancelledError:
         _tell_broken_off(fed, skip)
         raise Interrupted(_("stopped")) from None
@@ -116,12 +119,12 @@ def feed(
     return 0 if fed.sent or skip else 1
 
 
-async def _stoppable(work: Coroutine[Any, Any, None]) -> None:
+async def stoppable(work: Coroutine[Any, Any, T]) -> T:
     """Does the work; Ctrl+C, TERM and HUP cancel it, a second one ends the process."""
     task = asyncio.ensure_future(work)
     loop = asyncio.get_running_loop()
     with stopping(lambda: loop.call_soon_threadsafe(task.cancel)):
-        await task
+        return await task
 
 
 def _tell_broken_off(fed: Fed, skip: int) -> None:

@@ -10,8 +10,9 @@ from pathlib import Path
 import click
 
 from hermes_engine.batch.options import BatchOptions, checked
+from hermes_engine.errors import Interrupted
 from hermes_tui.cleaning import one_line
-from hermes_tui.cli.batch_data import found_run, output_dir_option
+from hermes_tui.cli.batch_data import found_run, output_dir_option, stoppable
 from hermes_tui.cli.flags import Flags, resolve
 from hermes_tui.cli.shape import Verb
 from hermes_tui.printing.records import out_json_line
@@ -34,7 +35,10 @@ def replay(run_name: str, index: int | None, no_tools: bool, as_json: bool, outp
     """
     found_run(output_dir, run_name)
     options = checked({"run_name": run_name, "output_dir": output_dir, "resume": True})
-    return asyncio.run(_replay(options, index, no_tools=no_tools, as_json=as_json))
+    try:
+        return asyncio.run(stoppable(_replay(options, index, no_tools=no_tools, as_json=as_json)))
+    except asyncio.CancelledError:
+        raise Interrupted(_("stopped")) from None
 
 
 async def _replay(options: BatchOptions, index: int | None, *, no_tools: bool, as_json: bool) -> int:

@@ -16,7 +16,7 @@ import pytest
 from hermes_tui.cli.presses import TOGETHER_SECONDS, Presses
 from tests.batch.support import dataset, read_rows
 from tests.conftest import Serve
-from tests.e2e.program import ROOT, environment, hermes
+from tests.e2e.program import ROOT, environment, hermes, start
 from tests.e2e.terminal import Terminal
 from tests.server.scripted import Answer, Seen, say, status
 
@@ -90,6 +90,13 @@ def test_a_replay_nobody_reads_to_its_end_leaves_no_folder(tmp_path: Path) -> No
         cwd=tmp_path, env=environment(TMPDIR=str(rows)), capture_output=True, timeout=60, check=False,
     )  # fmt: skip
     assert done.stdout == b'{"index": 0, "sample'
+    assert list(rows.iterdir()) == []
+    ended = start("batch", "replay", "r", cwd=tmp_path, TMPDIR=str(rows))
+    while not list(rows.iterdir()):
+        time.sleep(0.01)
+    ended.terminate()
+    _out, err = ended.communicate(timeout=30)
+    assert (ended.returncode, err) == (130, b"hermes: stopped\n")
     assert list(rows.iterdir()) == []
 
 
