@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from hermes_engine.batch.export.groups import Groups
     from hermes_engine.batch.folder import RunFolder
 
+T = TypeVar("T")
+
 
 def output_dir_option(function: Any) -> Any:
     """Adds `--output_dir`."""
@@ -34,9 +36,6 @@ def found_run(output_dir: Path, name: str) -> RunFolder:
     from hermes_engine.batch.folder import find_run
 
     return find_run(output_dir, name)
-
-
-T = TypeVar("T")
 
 
 @click.command(cls=Verb)
