@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import click
 
+from hermes_tui.switch_words import ALONE, meant
 from hermes_tui.texts import _
-
-_WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-_LOOSE = frozenset({"true", "false"})
 
 
 def plain(command: click.Command, ctx: click.Context, args: list[str]) -> tuple[list[str], set[str]]:
@@ -39,7 +37,7 @@ def plain(command: click.Command, ctx: click.Context, args: list[str]) -> tuple[
             if option is not None and not equals and rest:
                 kept.append(rest.pop())
             continue
-        if loose and not equals and rest and rest[-1].lower() in _LOOSE:
+        if loose and not equals and rest and rest[-1].lower() in ALONE:
             equals, word = "=", rest.pop()
         if equals:
             wanted = _meant(word, wanted, option, ctx)
@@ -52,10 +50,10 @@ def plain(command: click.Command, ctx: click.Context, args: list[str]) -> tuple[
 
 
 def _meant(word: str, wanted: bool, option: click.Option, ctx: click.Context) -> bool:
-    try:
-        return _WORDS[word.strip().lower()] is wanted
-    except KeyError:
-        raise click.BadParameter(_("{word!r} is neither true nor false").format(word=word), ctx, option) from None
+    said = meant(word)
+    if said is None:
+        raise click.BadParameter(_("{word!r} is neither true nor false").format(word=word), ctx, option)
+    return said is wanted
 
 
 def _spelled(ctx: click.Context, name: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 from hermes_engine.batch.options import BatchOptions
 from hermes_engine.errors import UsageError
 from hermes_engine.paths import expanded
+from hermes_tui.switch_words import ALONE, meant
 from hermes_tui.texts import _
 
 _BEGIN = re.compile(r"(?:^|\s)(?=--[A-Za-z]|-[mpt](?:\s|$))")
@@ -23,8 +24,6 @@ _NOT_HERE = frozenset({"dataset_file", "output_dir", "only_failed", "api_key"})
 _SEVERAL = frozenset({"base_url", "filter"})
 _FILES = frozenset({"prefill_messages_file", "work_dir"})
 _OBJECTS = frozenset({"sampling", "extra_body"})
-
-_WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 NAMES = tuple(name for name in BatchOptions.model_fields if name not in _NOT_HERE)
 """Of the flags that there are, without the dashes."""
@@ -55,7 +54,7 @@ def values_of(text: str, folder: Path) -> dict[str, Any]:
         off = _SWITCHED_OFF.get(spelled[2:].replace("-", "_")) if spelled.startswith("--") else None
         name = off or _name_of(spelled)
         if name in _SWITCHES:
-            if not joined and words and words[0].lower() in ("true", "false"):
+            if not joined and words and words[0].lower() in ALONE:
                 joined, given = "=", words.popleft()
             values[name] = (_yes(name, given) if joined else True) is (off is None)
             continue
@@ -81,10 +80,10 @@ def _name_of(word: str) -> str:
 
 
 def _yes(name: str, word: str) -> bool:
-    try:
-        return _WORDS[word.strip().lower()]
-    except KeyError:
-        raise UsageError(_("--{name}: {word!r} is neither true nor false").format(name=name, word=word)) from None
+    said = meant(word)
+    if said is None:
+        raise UsageError(_("--{name}: {word!r} is neither true nor false").format(name=name, word=word))
+    return said
 
 
 def _next(words: deque[str], name: str) -> str:

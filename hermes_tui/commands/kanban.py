@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     from hermes_engine.session import Engine
 
 _VERBS = ("add", "start", "stop", "board", "accept")
-_SHELL_VERBS = frozenset({
+SHELL_VERBS = frozenset({
     "create", "list", "show", "edit", "attach", "comment", "assign", "link", "unlink", "block", "unblock", "complete",
     "review", "sort", "reclaim", "archive", "reopen", "runs", "watch", "stats", "run", "plan", "boards",
 })  # fmt: skip
+"""Verbs of `hermes kanban`, which knows this module and is not known here."""
+
 _CARD = re.compile(r"[kK][0-9]+\Z")
 _plans: WeakKeyDictionary[CommandHost, tuple[CardDraft, ...]] = WeakKeyDictionary()
 """Plans that were shown where there is no screen to say yes on."""
@@ -63,7 +65,7 @@ def kanban(host: CommandHost, args: str) -> None:
 
 def _meant_for_the_shell(verb: str, rest: str) -> bool:
     """Whether these are the words of `hermes kanban`: as a goal they would cost a model's plan of nothing."""
-    return verb in _SHELL_VERBS and (not rest or rest.startswith("-") or bool(_CARD.match(rest.split()[0])))
+    return verb in SHELL_VERBS and (not rest or rest.startswith("-") or bool(_CARD.match(rest.split()[0])))
 
 
 def _show(host: CommandHost) -> None:

@@ -13,8 +13,9 @@ import pytest
 from hermes_engine.board import CardDraft
 from hermes_engine.profiles import resolve
 from hermes_engine.settings import Overrides
+from hermes_tui.cli.kanban import kanban
 from hermes_tui.commands import complete
-from hermes_tui.commands.kanban import left_off
+from hermes_tui.commands.kanban import SHELL_VERBS, left_off
 from tests.conftest import Serve
 from tests.server.answers import call, hang, say
 from tests.tui.command_desk import Desk
@@ -144,3 +145,7 @@ def test_another_board_is_chosen_by_name(desk: Open) -> None:
     assert "hermes kanban boards create aut" in told.text
     assert [found.text for found in complete("/kanban board a", one)] == ["auth"]
     assert [found.text for found in complete("/kanban st", one)] == ["start", "stop"]
+
+
+def test_the_verbs_that_cost_no_plan_are_those_of_the_command_line() -> None:
+    assert {name for name, verb in kanban.commands.items() if not verb.hidden} == SHELL_VERBS
